@@ -1,0 +1,149 @@
+package events
+
+// Class says what an entry of the catalogue is.
+type Class string
+
+// What an entry of the catalogue is.
+const (
+	ClassEvent   Class = "event"   // a fact on the log
+	ClassCommand Class = "command" // a request to the authority
+)
+
+// Entry describes one type of event or command.
+type Entry struct {
+	Type  Type
+	Class Class
+	// New returns a pointer to a zero value of the data struct.
+	New func() any
+	// Answer returns a pointer to a zero answer; nil for events.
+	Answer func() any
+	// Roles may send the command; nil for events.
+	Roles []Role
+	// Read is true for commands that change nothing.
+	Read bool
+	// Profile is true for events of the scope _profile; others are a session's.
+	Profile bool
+}
+
+func fresh[T any]() any { return new(T) }
+
+func event[T any](t Type) Entry { return Entry{Type: t, Class: ClassEvent, New: fresh[T]} }
+
+func profileEvent[T any](t Type) Entry {
+	return Entry{Type: t, Class: ClassEvent, New: fresh[T], Profile: true}
+}
+
+func command[T, A any](t Type, roles ...Role) Entry {
+	return Entry{Type: t, Class: ClassCommand, New: fresh[T], Answer: fresh[A], Roles: roles}
+}
+
+func read[T, A any](t Type) Entry {
+	return Entry{Type: t, Class: ClassCommand, New: fresh[T], Answer: fresh[A], Roles: Roles(), Read: true}
+}
+
+// Catalogue returns every type in use, events first.
+func Catalogue() []Entry {
+	return append(eventEntries(), commandEntries()...)
+}
+
+func eventEntries() []Entry {
+	return []Entry{
+		event[SessionRegistered](TypeSessionRegistered),
+		event[SessionAliased](TypeSessionAliased),
+		event[SessionStarted](TypeSessionStarted),
+		event[SessionAttached](TypeSessionAttached),
+		event[SessionDetached](TypeSessionDetached),
+		event[SessionIdle](TypeSessionIdle),
+		event[SessionReanchored](TypeSessionReanchored),
+		event[SessionReset](TypeSessionReset),
+		event[SessionFinalized](TypeSessionFinalized),
+		event[TurnStarted](TypeTurnStarted),
+		event[TurnEnded](TypeTurnEnded),
+		event[TurnReportedLate](TypeTurnReportedLate),
+		event[ContinuationQueued](TypeContinuationQueued),
+		event[ContinuationOffered](TypeContinuationOffered),
+		event[ContinuationRequeued](TypeContinuationRequeued),
+		event[ContinuationUnresolved](TypeContinuationUnresolved),
+		event[ContinuationInvalidated](TypeContinuationInvalidated),
+		event[ExecRequested](TypeExecRequested),
+		event[ExecStarted](TypeExecStarted),
+		event[ExecRefused](TypeExecRefused),
+		event[ExecExited](TypeExecExited),
+		event[ExecLost](TypeExecLost),
+		profileEvent[TargetRegistered](TypeTargetRegistered),
+		profileEvent[TargetWithdrawn](TypeTargetWithdrawn),
+		profileEvent[AuditRefused](TypeAuditRefused),
+		profileEvent[StoreRegressed](TypeStoreRegressed),
+	}
+}
+
+func commandEntries() []Entry {
+	return []Entry{
+		command[Register, Registered](CmdSessionRegister, RoleHost, RoleGateway, RoleOperator),
+		command[Alias, Registered](CmdSessionAlias, RoleHost, RoleGateway, RoleOperator),
+		command[Attach, Attached](CmdSessionAttach, RoleHost),
+		command[Detach, Done](CmdSessionDetach, RoleHost),
+		command[Reanchor, Registered](CmdSessionReanchor, RoleHost),
+		command[Reset, EpochAnswer](CmdSessionReset, RoleHost, RoleGateway, RoleOperator),
+		command[Finalize, EpochAnswer](CmdSessionFinalize, RoleHost, RoleGateway, RoleOperator),
+		read[SessionList, Sessions](CmdSessionList),
+		read[SessionShow, SessionView](CmdSessionShow),
+		command[Accept, Accepted](CmdTurnAccept, RoleHost),
+		command[Decline, Done](CmdTurnDecline, RoleHost),
+		command[End, Ended](CmdTurnEnd, RoleHost),
+		command[Interrupt, Ended](CmdTurnInterrupt, RoleGateway, RoleOperator),
+		read[TurnShow, TurnView](CmdTurnShow),
+		command[Submit, Receipt](CmdContinuationSubmit, RoleGateway, RoleOperator, RoleHost, RoleExecutor),
+		read[ReceiptShow, Receipt](CmdContinuationReceipt),
+		command[RegisterTarget, Selection](CmdTargetRegister, RoleExecutor),
+		command[WithdrawTarget, Done](CmdTargetWithdraw, RoleExecutor),
+		read[SelectTarget, Selection](CmdTargetSelect),
+		read[TargetList, Targets](CmdTargetList),
+		command[StartExec, ExecAnswer](CmdExecStart, RoleHost, RoleOperator),
+		command[StopExec, ExecAnswer](CmdExecStop, RoleHost, RoleGateway, RoleOperator),
+		command[ReportStarted, Done](CmdExecReportStarted, RoleExecutor),
+		command[ReportRefused, Done](CmdExecReportRefused, RoleExecutor),
+		command[ReportExited, Done](CmdExecReportExited, RoleExecutor),
+		command[ReportLost, Done](CmdExecReportLost, RoleExecutor),
+		read[Output, OutputPage](CmdExecOutput),
+		command[AcquireLease, LeaseAnswer](CmdLeaseAcquire, RoleHost, RoleExecutor, RoleGateway),
+		command[RenewLease, LeaseRenewals](CmdLeaseRenew, RoleHost, RoleExecutor, RoleGateway),
+		command[ReleaseLease, Done](CmdLeaseRelease, RoleHost, RoleExecutor, RoleGateway),
+		read[LeaseList, Leases](CmdLeaseList),
+		read[LogPage, LogPageEnd](CmdLogPage),
+		read[LogTips, Tips](CmdLogTips),
+	}
+}
+
+// Find returns the entry of a type; ok is false for one this version does not know.
+func Find(t Type) (e Entry, ok bool) {
+	e, ok = byType[t]
+	return e, ok
+}
+
+// FindCommand returns the entry of the command with this noun and verb.
+func FindCommand(noun, verb string) (e Entry, ok bool) {
+	e, ok = byShort[noun+"."+verb]
+	return e, ok
+}
+
+var (
+	byType  = indexByType()
+	byShort = indexCommands()
+)
+
+func indexByType() map[Type]Entry {
+	m := make(map[Type]Entry)
+	for _, e := range Catalogue() {
+		m[e.Type] = e
+	}
+	return m
+}
+
+func indexCommands() map[string]Entry {
+	m := make(map[string]Entry)
+	for _, e := range commandEntries() {
+		m[e.Type.Short()] = e
+	}
+	return m
+}

@@ -1,0 +1,130 @@
+package events
+
+// TargetSpec is what an executor declares of a target.
+type TargetSpec struct {
+	Name TargetName `json:"name"`
+	// Kind is "terminal"; the set is open.
+	Kind     string            `json:"kind"`
+	Cwd      string            `json:"cwd,omitempty"`
+	Shell    string            `json:"shell,omitempty"`
+	EnvSet   map[string]string `json:"env_set,omitempty"`
+	EnvUnset []string          `json:"env_unset,omitempty"`
+}
+
+// TargetRegistered makes a target known (scope _profile). Its generation rises with
+// each registration under one name.
+type TargetRegistered struct {
+	Spec       TargetSpec    `json:"spec"`
+	Executor   PrincipalName `json:"executor"`
+	Instance   Instance      `json:"instance"`
+	Generation uint64        `json:"generation"`
+	LeaseFence Fence         `json:"lease_fence,omitzero"`
+}
+
+// TargetWithdrawn takes a target away (scope _profile).
+type TargetWithdrawn struct {
+	Name       TargetName    `json:"name"`
+	Executor   PrincipalName `json:"executor"`
+	Instance   Instance      `json:"instance"`
+	Generation uint64        `json:"generation"`
+	Reason     string        `json:"reason"`
+}
+
+// Selection pins what a caller saw of a target; a start names one, and anything
+// that moved since is refused as stale_selection.
+type Selection struct {
+	Target      TargetName    `json:"target"`
+	Generation  uint64        `json:"generation"`
+	AccessEpoch uint64        `json:"access_epoch"`
+	LeaseFence  Fence         `json:"lease_fence,omitzero"`
+	Executor    PrincipalName `json:"executor"`
+	Instance    Instance      `json:"instance"`
+}
+
+// Outlives says what ends an exec by itself.
+type Outlives string
+
+// What ends an exec by itself.
+const (
+	OutlivesEpoch   Outlives = "epoch"   // stopped when the epoch ends; the default
+	OutlivesSession Outlives = "session" // runs on over a reset
+)
+
+// ExecSpec is the action: what runs, and how.
+type ExecSpec struct {
+	// Argv is the argument list; no shell is involved unless it names one.
+	Argv     []string          `json:"argv"`
+	EnvSet   map[string]string `json:"env_set,omitempty"`
+	EnvUnset []string          `json:"env_unset,omitempty"`
+	// Cwd is absolute; empty means the target's.
+	Cwd string `json:"cwd,omitempty"`
+	// Stdin is fed to the process, then closed. Absent means /dev/null.
+	Stdin []byte `json:"stdin,omitempty"`
+	// TimeoutMS stops the tree after so long. 0: no limit.
+	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+	// GraceMS is the time from TERM to KILL at a stop. Absent: 5 s. 0: KILL at once.
+	GraceMS  *int64   `json:"grace_ms,omitempty"`
+	Outlives Outlives `json:"outlives,omitempty"`
+}
+
+// ExecRequested is appended before the executor is told.
+type ExecRequested struct {
+	Exec      ExecID        `json:"exec"`
+	Turn      TurnID        `json:"turn,omitempty"`
+	Requester PrincipalName `json:"requester"`
+	Selection Selection     `json:"selection"`
+	Spec      ExecSpec      `json:"spec"`
+}
+
+// ExecStarted says that the process runs.
+type ExecStarted struct {
+	Exec ExecID `json:"exec"`
+	PID  int    `json:"pid"`
+}
+
+// ExecRefused is the terminal event of an exec that never ran.
+type ExecRefused struct {
+	Exec    ExecID `json:"exec"`
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+}
+
+// Cleanup says what is known of the process tree after the end.
+type Cleanup string
+
+// What is known of the process tree after the end.
+const (
+	CleanupProved Cleanup = "proved" // the cgroup is empty
+	CleanupSwept  Cleanup = "swept"  // the search found nothing more
+	CleanupLeft   Cleanup = "left"   // processes are left; see LeftPIDs
+)
+
+// StreamSummary is what an exec wrote to one stream.
+type StreamSummary struct {
+	Name   string `json:"name"` // stdout or stderr
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	// MissingBytes were produced but could not be kept on the bus.
+	MissingBytes int64 `json:"missing_bytes,omitempty"`
+}
+
+// ExecExited is the terminal event of an exec that ran to an end that was seen. It
+// follows the last byte of output.
+type ExecExited struct {
+	Exec ExecID `json:"exec"`
+	// ExitCode is 0-255, or -1 when a signal ended the process.
+	ExitCode   int             `json:"exit_code"`
+	Signal     string          `json:"signal,omitempty"`
+	TimedOut   bool            `json:"timed_out,omitempty"`
+	Stopped    bool            `json:"stopped,omitempty"` // a stop was asked for
+	DurationMS int64           `json:"duration_ms"`
+	Streams    []StreamSummary `json:"streams"`
+	Cleanup    Cleanup         `json:"cleanup"`
+	LeftPIDs   []int           `json:"left_pids,omitempty"`
+}
+
+// ExecLost is the terminal event of an exec whose end nobody saw.
+type ExecLost struct {
+	Exec   ExecID `json:"exec"`
+	Reason string `json:"reason"`
+}

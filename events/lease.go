@@ -1,0 +1,82 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+)
+
+// LeaseKind says what a lease is held on; a principal's role decides which kinds
+// it may hold.
+type LeaseKind string
+
+// The kinds of leases.
+const (
+	LeaseTarget  LeaseKind = "target"  // held by executors
+	LeaseSession LeaseKind = "session" // held by hosts
+	LeaseAccount LeaseKind = "account" // held by gateways
+	LeaseBus     LeaseKind = "bus"     // held by the active authority
+)
+
+// LeaseKey names a lease: <profile>.<kind>.<name>.
+type LeaseKey struct {
+	Profile Profile
+	Kind    LeaseKind
+	Name    string
+}
+
+// AuthorityLease is the key held by the active authority. Its profile cannot be a
+// user's, since a slug does not begin with "_".
+var AuthorityLease = LeaseKey{Profile: "_bus", Kind: LeaseBus, Name: "authority"}
+
+// String returns the key as kept in the bucket.
+func (k LeaseKey) String() string { return join(string(k.Profile), string(k.Kind), k.Name) }
+
+// ParseLeaseKey reads the form of [LeaseKey.String]. Its error wraps [ErrBadID].
+func ParseLeaseKey(s string) (LeaseKey, error) {
+	t := strings.Split(s, ".")
+	if len(t) != 3 || t[0] == "" || t[1] == "" || t[2] == "" {
+		return LeaseKey{}, fmt.Errorf("lease key %q is not <profile>.<kind>.<name>: %w", s, ErrBadID)
+	}
+	for _, part := range t {
+		if _, err := token(part); err != nil {
+			return LeaseKey{}, fmt.Errorf("lease key %q: %w", s, ErrBadID)
+		}
+	}
+	return LeaseKey{Profile: Profile(t[0]), Kind: LeaseKind(t[1]), Name: t[2]}, nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (k LeaseKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (k *LeaseKey) UnmarshalText(b []byte) error {
+	parsed, err := ParseLeaseKey(string(b))
+	if err != nil {
+		return err
+	}
+	*k = parsed
+	return nil
+}
+
+// LeaseState is the state written in a lease record.
+type LeaseState string
+
+// The states of a lease record.
+const (
+	LeaseHeld     LeaseState = "held"
+	LeaseReleased LeaseState = "released" // given back by its holder
+	LeaseExpired  LeaseState = "expired"  // not renewed within its ttl
+	LeaseRevoked  LeaseState = "revoked"  // taken away by an operator
+)
+
+// LeaseRecord is the value of a lease key. An empty body is never a lease.
+type LeaseRecord struct {
+	State    LeaseState    `json:"state"`
+	Holder   PrincipalName `json:"holder"`
+	Instance Instance      `json:"instance"`
+	// Fence is that of the acquiring write; empty on that write itself, whose
+	// revision is the fence.
+	Fence  Fence  `json:"fence,omitzero"`
+	TTLMS  int64  `json:"ttl_ms"`
+	Reason string `json:"reason,omitempty"` // why it ended
+}

@@ -1,0 +1,117 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Type is a CloudEvents type: keryx.<noun>.<past verb>.v<N> for an event,
+// keryx.cmd.<noun>.<verb>.v<N> for a command.
+type Type string
+
+const (
+	typePrefix = "keryx."
+	cmdPrefix  = "keryx.cmd."
+)
+
+// IsCommand reports whether t is the type of a command.
+func (t Type) IsCommand() bool { return strings.HasPrefix(string(t), cmdPrefix) }
+
+// Schema returns the dataschema of t, urn:keryx:schema:<type>.
+func (t Type) Schema() string { return "urn:keryx:schema:" + string(t) }
+
+// Short returns the type without prefix and version: "turn.started", "session.register".
+func (t Type) Short() string {
+	s := strings.TrimPrefix(strings.TrimPrefix(string(t), cmdPrefix), typePrefix)
+	if i := strings.LastIndex(s, ".v"); i > 0 {
+		return s[:i]
+	}
+	return s
+}
+
+// command returns the noun and verb of a command type.
+func (t Type) command() (noun, verb string, err error) {
+	noun, verb, ok := strings.Cut(t.Short(), ".")
+	if !t.IsCommand() || !ok {
+		return "", "", fmt.Errorf("type %q is not a command: %w", t, ErrBadSubject)
+	}
+	return noun, verb, nil
+}
+
+// The types of events. Each is explained at its data struct and in schemas/.
+const (
+	TypeSessionRegistered Type = "keryx.session.registered.v1"
+	TypeSessionAliased    Type = "keryx.session.aliased.v1"
+	TypeSessionStarted    Type = "keryx.session.started.v1"
+	TypeSessionAttached   Type = "keryx.session.attached.v1"
+	TypeSessionDetached   Type = "keryx.session.detached.v1"
+	TypeSessionIdle       Type = "keryx.session.idle.v1"
+	TypeSessionReanchored Type = "keryx.session.reanchored.v1"
+	TypeSessionReset      Type = "keryx.session.reset.v1"
+	TypeSessionFinalized  Type = "keryx.session.finalized.v1"
+
+	TypeTurnStarted      Type = "keryx.turn.started.v1"
+	TypeTurnEnded        Type = "keryx.turn.ended.v1"
+	TypeTurnReportedLate Type = "keryx.turn.reported_late.v1"
+
+	TypeContinuationQueued      Type = "keryx.continuation.queued.v1"
+	TypeContinuationOffered     Type = "keryx.continuation.offered.v1"
+	TypeContinuationRequeued    Type = "keryx.continuation.requeued.v1"
+	TypeContinuationUnresolved  Type = "keryx.continuation.unresolved.v1"
+	TypeContinuationInvalidated Type = "keryx.continuation.invalidated.v1"
+
+	TypeTargetRegistered Type = "keryx.target.registered.v1"
+	TypeTargetWithdrawn  Type = "keryx.target.withdrawn.v1"
+
+	TypeExecRequested Type = "keryx.exec.requested.v1"
+	TypeExecStarted   Type = "keryx.exec.started.v1"
+	TypeExecRefused   Type = "keryx.exec.refused.v1"
+	TypeExecExited    Type = "keryx.exec.exited.v1"
+	TypeExecLost      Type = "keryx.exec.lost.v1"
+
+	TypeAuditRefused   Type = "keryx.audit.refused.v1"
+	TypeStoreRegressed Type = "keryx.store.regressed.v1"
+)
+
+// The types of commands. Each is explained at its data struct and in schemas/.
+const (
+	CmdSessionRegister Type = "keryx.cmd.session.register.v1"
+	CmdSessionAlias    Type = "keryx.cmd.session.alias.v1"
+	CmdSessionAttach   Type = "keryx.cmd.session.attach.v1"
+	CmdSessionDetach   Type = "keryx.cmd.session.detach.v1"
+	CmdSessionReanchor Type = "keryx.cmd.session.reanchor.v1"
+	CmdSessionReset    Type = "keryx.cmd.session.reset.v1"
+	CmdSessionFinalize Type = "keryx.cmd.session.finalize.v1"
+	CmdSessionList     Type = "keryx.cmd.session.list.v1"
+	CmdSessionShow     Type = "keryx.cmd.session.show.v1"
+
+	CmdTurnAccept    Type = "keryx.cmd.turn.accept.v1"
+	CmdTurnDecline   Type = "keryx.cmd.turn.decline.v1"
+	CmdTurnEnd       Type = "keryx.cmd.turn.end.v1"
+	CmdTurnInterrupt Type = "keryx.cmd.turn.interrupt.v1"
+	CmdTurnShow      Type = "keryx.cmd.turn.show.v1"
+
+	CmdContinuationSubmit  Type = "keryx.cmd.continuation.submit.v1"
+	CmdContinuationReceipt Type = "keryx.cmd.continuation.receipt.v1"
+
+	CmdTargetRegister Type = "keryx.cmd.target.register.v1"
+	CmdTargetWithdraw Type = "keryx.cmd.target.withdraw.v1"
+	CmdTargetSelect   Type = "keryx.cmd.target.select.v1"
+	CmdTargetList     Type = "keryx.cmd.target.list.v1"
+
+	CmdExecStart         Type = "keryx.cmd.exec.start.v1"
+	CmdExecStop          Type = "keryx.cmd.exec.stop.v1"
+	CmdExecReportStarted Type = "keryx.cmd.exec.report_started.v1"
+	CmdExecReportRefused Type = "keryx.cmd.exec.report_refused.v1"
+	CmdExecReportExited  Type = "keryx.cmd.exec.report_exited.v1"
+	CmdExecReportLost    Type = "keryx.cmd.exec.report_lost.v1"
+	CmdExecOutput        Type = "keryx.cmd.exec.output.v1"
+
+	CmdLeaseAcquire Type = "keryx.cmd.lease.acquire.v1"
+	CmdLeaseRenew   Type = "keryx.cmd.lease.renew.v1"
+	CmdLeaseRelease Type = "keryx.cmd.lease.release.v1"
+	CmdLeaseList    Type = "keryx.cmd.lease.list.v1"
+
+	CmdLogPage Type = "keryx.cmd.log.page.v1"
+	CmdLogTips Type = "keryx.cmd.log.tips.v1"
+)
