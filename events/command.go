@@ -385,6 +385,9 @@ type Output struct {
 	From Sequence `json:"from,omitempty"`
 	// TipOnly asks for no chunks, only for what is stored.
 	TipOnly bool `json:"tip_only,omitempty"`
+	// Audit also asks which chunk numbers are missing, which costs a read of all
+	// chunks. Only a lost connection can make holes, so ask after one.
+	Audit bool `json:"audit,omitempty"`
 }
 
 // OutputPage ends a page of output.
@@ -393,6 +396,14 @@ type OutputPage struct {
 	Next Sequence `json:"next,omitempty"`
 	// Stored is the number of the last stored chunk; chunks are numbered from 1.
 	Stored uint64 `json:"stored"`
+	// Missing are the holes below Stored, when asked for.
+	Missing []ChunkRange `json:"missing,omitempty"`
+}
+
+// ChunkRange is a range of chunk numbers, both ends included.
+type ChunkRange struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
 }
 
 // AcquireLease asks for a lease. Answer: [LeaseAnswer].
