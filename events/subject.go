@@ -139,6 +139,11 @@ func OutSubject(p Profile, executor PrincipalName, s SessionID, e ExecID) string
 	return join("kx", "out", string(p), string(executor), string(s), string(e))
 }
 
+// OutOfAny returns the pattern of an exec's output whichever executor wrote it.
+func OutOfAny(p Profile, s SessionID, e ExecID) string {
+	return join("kx", "out", string(p)) + ".*." + join(string(s), string(e))
+}
+
 // PartSubject returns kx.part.<profile>.<principal>.<session>.<turn>.
 func PartSubject(p Profile, host PrincipalName, s SessionID, t TurnID) string {
 	return join("kx", "part", string(p), string(host), string(s), string(t))
