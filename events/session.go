@@ -64,8 +64,29 @@ type Carry struct {
 	Items []Item `json:"items,omitempty"`
 	// Answers are those of recent commands, oldest first.
 	Answers []CommandAnswer `json:"answers,omitempty"`
-	// Execs still run over the reset (outlives: session).
+	// AnswersFrom is set when older answers did not fit: a command sent before it
+	// may have been answered, and nobody knows.
+	AnswersFrom time.Time `json:"answers_from,omitzero"`
+	// Keys are the idempotency keys of the last 24 h, oldest first, as far as they fit.
+	Keys []KeyedReceipt `json:"keys,omitempty"`
+	// Execs have not ended: those that outlive the epoch run on, the others are being
+	// stopped. Standard input and environment are left out, long arguments are cut.
 	Execs []ExecRequested `json:"execs,omitempty"`
+	// ExecsStarted are those of Execs whose process runs.
+	ExecsStarted []ExecStarted `json:"execs_started,omitempty"`
+	// CreatedAt is when the session was registered first.
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	// Turns is how many turns have started so far, over all epochs.
+	Turns int `json:"turns,omitempty"`
+}
+
+// KeyedReceipt remembers what a sender's idempotency key was used for.
+type KeyedReceipt struct {
+	Sender     PrincipalName `json:"sender"`
+	Key        string        `json:"key"`
+	BodyDigest string        `json:"body_digest"`
+	At         time.Time     `json:"at"`
+	Receipt    Receipt       `json:"receipt"`
 }
 
 // AttachedHost is the host that drives a session.
@@ -182,4 +203,7 @@ type SessionFinalized struct {
 	Reason string `json:"reason"`
 	// Invalidated are the items that waited and will not be delivered.
 	Invalidated []ReceiptID `json:"invalidated,omitempty"`
+	// Reset is true when a reset follows in the same batch: the host stays attached
+	// and what waits goes to the next epoch.
+	Reset bool `json:"reset,omitempty"`
 }
