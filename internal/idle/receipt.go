@@ -1,0 +1,50 @@
+package idle
+
+import "keryx/events"
+
+// Standing is where an item stands.
+type Standing struct {
+	Epoch    events.Epoch    // in which it was queued
+	Sequence events.Sequence // of its queued event
+	State    events.ItemState
+	Outcome  events.Outcome
+	Turn     events.TurnID
+	Reason   string
+}
+
+// Receipt returns where an item stands; ok is false for one never queued.
+func (q *Queue) Receipt(session events.SessionID, id events.ReceiptID) (r events.Receipt, ok bool) {
+	st, ok := q.receipts[id]
+	if !ok {
+		return events.Receipt{}, false
+	}
+	return events.Receipt{
+		ID: id, Session: session, Epoch: st.Epoch, Sequence: st.Sequence,
+		State: st.State, Outcome: st.Outcome, Turn: st.Turn, Reason: st.Reason,
+	}, true
+}
+
+// over reports whether an item in this state will not be offered any more.
+func over(s events.ItemState) bool {
+	switch s {
+	case events.StateAccepted, events.StateSettled, events.StateExpired, events.StateCancelled,
+		events.StateInvalidated, events.StateDiscarded:
+		return true
+	}
+	return false
+}
+
+func (q *Queue) stand(id events.ReceiptID, st Standing) {
+	if q.receipts == nil {
+		q.receipts = make(map[events.ReceiptID]Standing)
+	}
+	q.receipts[id] = st
+}
+
+// change edits a standing; one not known before begins empty, since a fold may begin
+// after its item was queued.
+func (q *Queue) change(id events.ReceiptID, edit func(*Standing)) {
+	st := q.receipts[id]
+	edit(&st)
+	q.stand(id, st)
+}

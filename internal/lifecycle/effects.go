@@ -1,0 +1,132 @@
+package lifecycle
+
+import "keryx/events"
+
+// Effect is something to be told to a host or an executor: one of [SendOffer],
+// [SendDetached], [SendStart] and [SendStop]. Telling it twice does no harm.
+type Effect interface{ effect() }
+
+// SendOffer tells a host instance of an offer.
+type SendOffer struct {
+	Host     events.PrincipalName
+	Instance events.Instance
+	Offer    events.Offer
+}
+
+// SendDetached tells a host instance that it no longer drives the session.
+type SendDetached struct {
+	Host     events.PrincipalName
+	Instance events.Instance
+	Detach   events.HostDetach
+}
+
+// SendStart tells an executor instance to run.
+type SendStart struct {
+	Executor events.PrincipalName
+	Instance events.Instance
+	Order    events.StartOrder
+}
+
+// SendStop tells an executor instance to end an exec.
+type SendStop struct {
+	Executor events.PrincipalName
+	Instance events.Instance
+	Order    events.StopOrder
+}
+
+func (SendOffer) effect()    {}
+func (SendDetached) effect() {}
+func (SendStart) effect()    {}
+func (SendStop) effect()     {}
+
+// Effects returns what to tell others after r was folded into s. Of a batch, fold and
+// ask one event after the other.
+func Effects(s *State, r events.Record) []Effect {
+	switch r.Type {
+	case events.TypeContinuationOffered:
+		return s.sendOffer()
+	case events.TypeSessionDetached:
+		d, err := events.DataOf[events.SessionDetached](r)
+		if err != nil || d.Reason == events.DetachRequested {
+			return nil // the host asked and knows
+		}
+		return s.sendDetached(d.Reason)
+	case events.TypeSessionFinalized:
+		d, err := events.DataOf[events.SessionFinalized](r)
+		if err != nil || d.Reset {
+			return nil // the reset that follows says the rest
+		}
+		return append(s.sendDetached(events.DetachFinalized), s.sendStops("session finalized: "+d.Reason)...)
+	case events.TypeSessionReset:
+		return s.sendStops("session reset")
+	case events.TypeExecRequested:
+		if d, err := events.DataOf[events.ExecRequested](r); err == nil {
+			return s.sendStart(d.Exec)
+		}
+	}
+	return nil
+}
+
+// Resume returns what may not have been told, for when an authority becomes active.
+func Resume(s *State) []Effect {
+	out := s.sendOffer()
+	for _, e := range s.execs.open {
+		if !e.Started && !e.Stopping && !e.Carried {
+			out = append(out, s.sendStart(e.Request.Exec)...)
+		}
+	}
+	return append(out, s.sendStops("the epoch of the exec has ended")...)
+}
+
+func (s *State) sendOffer() []Effect {
+	o, its, ok := s.Queue.Open()
+	if !ok || s.Host == nil {
+		return nil
+	}
+	return []Effect{SendOffer{Host: o.Host, Instance: o.Instance, Offer: events.Offer{
+		Session: s.Session, Epoch: s.Epoch, Fence: s.Host.Fence, Offer: o.ID, Items: its,
+		DeadlineMS: o.Deadline.Milliseconds(), Names: s.CurrentNames(),
+	}}}
+}
+
+// sendDetached tells the host that was attached last.
+func (s *State) sendDetached(reason events.DetachReason) []Effect {
+	h := s.lastHost
+	if h == nil || s.Host != nil {
+		return nil
+	}
+	return []Effect{SendDetached{Host: h.Host, Instance: h.Instance, Detach: events.HostDetach{
+		Session: s.Session, Fence: h.Fence, Reason: reason,
+	}}}
+}
+
+func (s *State) sendStart(id events.ExecID) []Effect {
+	e, ok := s.execs.find(id)
+	if !ok {
+		return nil
+	}
+	sel := e.Request.Selection
+	return []Effect{SendStart{Executor: sel.Executor, Instance: sel.Instance, Order: events.StartOrder{
+		Session: s.Session, Epoch: s.Epoch, Request: e.Request, Names: s.CurrentNames(),
+	}}}
+}
+
+func (s *State) sendStops(reason string) []Effect {
+	var out []Effect
+	for _, e := range s.execs.open {
+		if e.Stopping {
+			out = append(out, s.sendStop(e, nil, reason))
+		}
+	}
+	return out
+}
+
+func (s *State) sendStop(e Exec, graceMS *int64, reason string) Effect {
+	sel := e.Request.Selection
+	if graceMS == nil {
+		graceMS = e.Request.Spec.GraceMS
+	}
+	return SendStop{Executor: sel.Executor, Instance: sel.Instance, Order: events.StopOrder{
+		Session: s.Session, Exec: e.Request.Exec, GraceMS: graceMS, Reason: reason,
+	}}
+}

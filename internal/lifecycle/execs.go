@@ -1,0 +1,127 @@
+package lifecycle
+
+import (
+	"slices"
+	"strings"
+
+	"keryx/events"
+)
+
+// Exec is an exec that has not ended.
+type Exec struct {
+	Request events.ExecRequested
+	Started bool
+	PID     int
+	// Stopping is true once the epoch that it belongs to has ended.
+	Stopping bool
+	// Carried ones come from an epoch before; their request is cut.
+	Carried bool
+}
+
+// execs are those of a session, open ones in order of request.
+type execs struct {
+	open  []Exec
+	ended map[events.ExecID]execEnd
+	// started remembers the sequence of each open exec's started event.
+	started map[events.ExecID]events.Sequence
+}
+
+// execEnd is what is kept of an exec that has ended.
+type execEnd struct {
+	kind     events.Type // of its terminal event
+	sequence events.Sequence
+	executor events.PrincipalName
+	instance events.Instance
+}
+
+func (x *execs) find(id events.ExecID) (Exec, bool) {
+	i := x.index(id)
+	if i < 0 {
+		return Exec{}, false
+	}
+	return x.open[i], true
+}
+
+func (x *execs) index(id events.ExecID) int {
+	return slices.IndexFunc(x.open, func(e Exec) bool { return e.Request.Exec == id })
+}
+
+// stopAll marks what must end with the epoch.
+func (x *execs) stopAll(reset bool) {
+	for i := range x.open {
+		if !reset || x.open[i].Request.Spec.Outlives != events.OutlivesSession {
+			x.open[i].Stopping = true
+		}
+	}
+}
+
+// idle reports whether no exec runs that is to go on.
+func (x *execs) idle() bool {
+	return !slices.ContainsFunc(x.open, func(e Exec) bool { return !e.Stopping })
+}
+
+func (x *execs) end(id events.ExecID, kind events.Type, seq events.Sequence) bool {
+	i := x.index(id)
+	if i < 0 {
+		return false
+	}
+	if x.ended == nil {
+		x.ended = make(map[events.ExecID]execEnd)
+	}
+	sel := x.open[i].Request.Selection
+	x.ended[id] = execEnd{kind: kind, sequence: seq, executor: sel.Executor, instance: sel.Instance}
+	x.open = slices.Delete(x.open, i, i+1)
+	delete(x.started, id)
+	return true
+}
+
+// Execs returns those that have not ended, in order of request.
+func (s *State) Execs() []Exec { return slices.Clone(s.execs.open) }
+
+func (s *State) foldExecRequested(r events.Record, d events.ExecRequested) {
+	if _, ended := s.execs.ended[d.Exec]; ended || s.execs.index(d.Exec) >= 0 {
+		return
+	}
+	s.execs.open = append(s.execs.open, Exec{Request: d})
+	s.keepAnswer(r, s.execAnswer(d))
+}
+
+func (s *State) foldExecStarted(r events.Record, d events.ExecStarted) {
+	i := s.execs.index(d.Exec)
+	if i < 0 || s.execs.open[i].Started {
+		return
+	}
+	s.execs.open[i].Started, s.execs.open[i].PID = true, d.PID
+	if s.execs.started == nil {
+		s.execs.started = make(map[events.ExecID]events.Sequence)
+	}
+	s.execs.started[d.Exec] = r.Sequence
+	s.keepAnswer(r, events.Done{Sequence: r.Sequence})
+}
+
+func (s *State) foldExecRefused(r events.Record, d events.ExecRefused) { s.endExec(r, d.Exec) }
+func (s *State) foldExecExited(r events.Record, d events.ExecExited)   { s.endExec(r, d.Exec) }
+func (s *State) foldExecLost(r events.Record, d events.ExecLost)       { s.endExec(r, d.Exec) }
+
+func (s *State) endExec(r events.Record, id events.ExecID) {
+	if s.execs.end(id, r.Type, r.Sequence) {
+		s.keepAnswer(r, events.Done{Sequence: r.Sequence})
+	}
+}
+
+// execAnswer says where the output of an exec appears. The log may hold ids that no
+// subject can; such an exec has no output subject.
+func (s *State) execAnswer(d events.ExecRequested) events.ExecAnswer {
+	a := events.ExecAnswer{Exec: d.Exec}
+	parts := []string{string(s.Profile), string(d.Selection.Executor), string(s.Session), string(d.Exec)}
+	if !slices.ContainsFunc(parts, badToken) {
+		a.OutSubject = events.OutSubject(s.Profile, d.Selection.Executor, s.Session, d.Exec)
+	}
+	return a
+}
+
+func badToken(t string) bool {
+	return t == "" || strings.ContainsFunc(t, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == '.' || r == '*' || r == '>'
+	})
+}

@@ -1,0 +1,55 @@
+package lifecycle
+
+import "keryx/events"
+
+// hostLost ends the turn of a host whose lease ran out, takes back its offer, and
+// detaches it: one event at a time.
+func (s *State) hostLost(d HostLost) (Decision, error) {
+	if s.Host == nil || s.Host.Instance != d.Instance {
+		return answered(events.Done{})
+	}
+	if t, ok := s.Turn(); ok {
+		return step(s.draftLost(t, "the host's lease ran out"))
+	}
+	if _, ok := s.OpenOffer(); ok {
+		if s.hostCan(events.CapIdempotentOffer) {
+			return step(s.draftRequeue("host lost", 0))
+		}
+		return step(s.draftUnresolved("host lost before it answered"))
+	}
+	return one(s.draftDetach(events.DetachHostLost))
+}
+
+// executorLost ends the execs of an executor instance that is gone for good.
+func (s *State) executorLost(d ExecutorLost) (Decision, error) {
+	for _, e := range s.execs.open {
+		if sel := e.Request.Selection; sel.Executor != d.Executor || sel.Instance != d.Instance {
+			continue
+		}
+		id := e.Request.Exec
+		return step(s.draftFact(events.TypeExecLost, id, events.ExecLost{
+			Exec: id, Reason: or(d.Reason, "executor lost"),
+		}))
+	}
+	return answered(events.Done{})
+}
+
+// turnTimeout ends an interrupted turn that did not end.
+func (s *State) turnTimeout(d TurnTimeout) (Decision, error) {
+	t, ok := s.Turn()
+	if !ok || t.Turn != d.Turn {
+		return answered(events.Done{})
+	}
+	return one(s.draftLost(t, "no end within 10 s of the interrupt"))
+}
+
+// busEnded finalizes a session that lives as long as the bus; others go on.
+func (s *State) busEnded(reason string) (Decision, error) {
+	if !s.Open() || s.Policy.Lifetime != events.LifetimeBus {
+		return answered(events.Done{})
+	}
+	if t, ok := s.Turn(); ok {
+		return step(s.draftLost(t, "the session ended with the bus: "+reason))
+	}
+	return one(s.draftOwnFinalize(reason))
+}

@@ -1,0 +1,161 @@
+package lifecycle
+
+import (
+	"slices"
+
+	"keryx/events"
+)
+
+// CurrentNames returns the session's names as they are now: the oldest gateway key,
+// the end of the lineage, the newest of the others, and the running turn's task.
+func (s *State) CurrentNames() events.Names {
+	n := events.Names{
+		StoredSessionID: s.stored(), Home: s.Home, Source: s.Source, Surface: s.Surface,
+	}
+	for _, o := range s.Names {
+		if !o.Current {
+			continue
+		}
+		switch o.Kind {
+		case events.KindGatewayKey:
+			n.GatewaySessionKey = or(n.GatewaySessionKey, events.GatewaySessionKey(o.Value))
+		case events.KindAgent:
+			n.SessionID = events.AgentSessionID(o.Value)
+		case events.KindRuntime:
+			n.RuntimeSessionID = events.RuntimeSessionID(o.Value)
+		}
+	}
+	if t, ok := s.Turn(); ok {
+		n.TaskID = t.TaskID
+	}
+	return n
+}
+
+// Name returns what the session knows of a name.
+func (s *State) Name(n events.Name) (events.OwnedName, bool) {
+	i := slices.IndexFunc(s.Names, func(o events.OwnedName) bool { return o.Name == n })
+	if i < 0 {
+		return events.OwnedName{}, false
+	}
+	return s.Names[i], true
+}
+
+// Summary returns the session's line in a list. WantedHosts is empty for a session
+// that takes the profile's default hosts, which the state does not know.
+func (s *State) Summary() events.SessionSummary {
+	sum := events.SessionSummary{
+		Session: s.Session, Epoch: s.Epoch, Status: s.Status(), Names: s.CurrentNames(),
+		Keys: s.keys(), Turn: s.running, Pending: s.Queue.Pending(), Turns: s.Turns,
+		CreatedAt: s.CreatedAt, LastAt: s.LastTime, LastOrd: s.LastOrdinal, LastSeq: s.LastSequence,
+		WaitingFor: s.WaitingFor(), WantedHosts: slices.Clone(s.Policy.Hosts),
+	}
+	if s.Host != nil {
+		sum.Host = s.Host.Host
+	}
+	return sum
+}
+
+func (s *State) keys() []string {
+	keys := []string{}
+	for _, o := range s.Names {
+		if o.Current && o.Kind == events.KindGatewayKey {
+			keys = append(keys, o.Value)
+		}
+	}
+	return keys
+}
+
+// Status returns the state in one word.
+func (s *State) Status() events.SessionStatus {
+	switch {
+	case !s.Open():
+		return events.StatusFinalized
+	case s.running != "":
+		return events.StatusRunning
+	case s.Host != nil:
+		return events.StatusAttached
+	}
+	return events.StatusRegistered
+}
+
+// WaitingFor says in words what must happen next; empty when nothing waits.
+func (s *State) WaitingFor() string {
+	if !s.Open() {
+		return ""
+	}
+	if s.running != "" {
+		return "turn " + string(s.running) + " to end"
+	}
+	if o, ok := s.OpenOffer(); ok {
+		return "the host to answer offer " + string(o.ID)
+	}
+	e, ok := s.Queue.Head()
+	switch {
+	case !ok:
+		return ""
+	case s.Host == nil:
+		return "a host to attach"
+	case !e.NotBefore.IsZero():
+		return "the delay after a decline to pass"
+	}
+	return "the next offer"
+}
+
+// View returns the whole folded state.
+func (s *State) View() events.SessionView {
+	v := events.SessionView{
+		SessionSummary: s.Summary(), Policy: s.Policy, AllNames: slices.Clone(s.Names),
+		Lineage: slices.Clone(s.Lineage), Started: s.Started, Reason: s.Reason,
+		Queue: s.queueView(), Execs: s.execViews(),
+	}
+	if s.Host != nil {
+		h := *s.Host
+		v.Attached = &h
+	}
+	if t, ok := s.Turn(); ok {
+		tv := s.TurnView(t)
+		v.Running = &tv
+	}
+	return v
+}
+
+// TurnView returns what the fold knows of a turn; reply, error and late report are in
+// the log at the entry's sequences.
+func (s *State) TurnView(t TurnEntry) events.TurnView {
+	v := events.TurnView{
+		Turn: t.Turn, Session: s.Session, Epoch: t.Epoch, State: events.TurnRunning,
+		Outcome: t.Outcome, Host: t.Host, Items: slices.Clone(t.Items), TaskID: t.TaskID,
+		StartedAt: t.StartedAt, EndedAt: t.EndedAt,
+	}
+	switch {
+	case t.Late != 0:
+		v.State = events.TurnReportedOnce
+	case !t.Running():
+		v.State = events.TurnEndedState
+	}
+	return v
+}
+
+func (s *State) queueView() []events.ItemView {
+	out := []events.ItemView{}
+	for _, it := range slices.Concat(s.Queue.Waiting(), s.Queue.Unresolved()) {
+		r, _ := s.Receipt(it.Receipt)
+		out = append(out, events.ItemView{
+			Receipt: it.Receipt, State: r.State, Kind: it.Kind, Text: it.Body.Text,
+			Sender: it.Sender, QueuedAt: it.QueuedAt,
+		})
+	}
+	return out
+}
+
+func (s *State) execViews() []events.ExecView {
+	var out []events.ExecView
+	for _, e := range s.execs.open {
+		out = append(out, events.ExecView{
+			Exec: e.Request.Exec, Turn: e.Request.Turn, Target: e.Request.Selection.Target,
+			Executor: e.Request.Selection.Executor, Argv: slices.Clone(e.Request.Spec.Argv),
+			Started: e.Started, PID: e.PID,
+		})
+	}
+	return out
+}
