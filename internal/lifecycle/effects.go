@@ -17,7 +17,7 @@ type SendOffer struct {
 type SendDetached struct {
 	Host     events.PrincipalName
 	Instance events.Instance
-	Detach   events.HostDetach
+	Order    events.HostDetach
 }
 
 // SendStart tells an executor instance to run.
@@ -95,7 +95,7 @@ func (s *State) sendDetached(reason events.DetachReason) []Effect {
 	if h == nil || s.Host != nil {
 		return nil
 	}
-	return []Effect{SendDetached{Host: h.Host, Instance: h.Instance, Detach: events.HostDetach{
+	return []Effect{SendDetached{Host: h.Host, Instance: h.Instance, Order: events.HostDetach{
 		Session: s.Session, Fence: h.Fence, Reason: reason,
 	}}}
 }

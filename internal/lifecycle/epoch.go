@@ -128,6 +128,6 @@ func (s *State) hostGone() time.Time {
 func due(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
 func (s *State) interruptFor(reason string) Decision {
-	t, _ := s.Turn()
+	t := s.Running()
 	return Decision{Interrupt: &Interruption{Turn: t.Turn, Host: t.Host, Instance: t.Instance, Reason: reason}}
 }

@@ -75,6 +75,17 @@ func (x *execs) end(id events.ExecID, kind events.Type, seq events.Sequence) boo
 	return true
 }
 
+// ExecsOf returns how many execs of an executor instance have not ended.
+func (s *State) ExecsOf(executor events.PrincipalName, inst events.Instance) int {
+	n := 0
+	for _, e := range s.execs.open {
+		if sel := e.Request.Selection; sel.Executor == executor && sel.Instance == inst {
+			n++
+		}
+	}
+	return n
+}
+
 // Execs returns those that have not ended, in order of request.
 func (s *State) Execs() []Exec { return slices.Clone(s.execs.open) }
 

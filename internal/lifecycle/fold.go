@@ -37,7 +37,8 @@ var (
 // *[HoleError]; the position advances all the same.
 func Fold(s *State, r events.Record) error {
 	err := s.apply(r)
-	s.LastSequence, s.LastOrdinal = r.Sequence, r.Ordinal
+	s.LastSequence = r.Sequence
+	s.LastOrdinal = or(r.Ordinal, s.LastOrdinal+1) // the ordinal of a hole may be unreadable
 	if r.Time.After(s.LastTime) {
 		s.LastTime = r.Time
 	}

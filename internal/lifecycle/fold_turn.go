@@ -14,7 +14,7 @@ func (s *State) foldTurnStarted(r events.Record, d events.TurnStarted) {
 	}
 	t := TurnEntry{
 		Turn: d.Turn, Epoch: s.Epoch, Offer: d.Offer, Items: d.Items, Host: d.Host,
-		Instance: d.Instance, TaskID: d.TaskID, StartedAt: r.Time, Started: r.Sequence,
+		Instance: d.Instance, TaskID: d.TaskID, StartedAt: r.Time, StartSequence: r.Sequence,
 	}
 	if s.Host != nil {
 		t.Fence = s.Host.Fence
@@ -37,7 +37,7 @@ func (s *State) foldTurnEnded(r events.Record, d events.TurnEnded) {
 	if known && !t.Running() || d.Turn == "" || d.Outcome == "" {
 		return
 	}
-	t.Turn, t.Outcome, t.Ended, t.EndedAt = d.Turn, d.Outcome, r.Sequence, r.Time
+	t.Turn, t.Outcome, t.EndSequence, t.EndedAt = d.Turn, d.Outcome, r.Sequence, r.Time
 	t.Epoch = or(t.Epoch, s.Epoch)
 	s.setTurn(t)
 	s.Queue.Settle(d.Settled, d.Turn, d.Outcome)
@@ -54,10 +54,10 @@ func (s *State) foldTurnEnded(r events.Record, d events.TurnEnded) {
 
 func (s *State) foldReportedLate(r events.Record, d events.TurnReportedLate) {
 	t, known := s.turns[d.Turn]
-	if !known || t.Late != 0 {
+	if !known || t.LateSequence != 0 {
 		return
 	}
-	t.Late = r.Sequence
+	t.LateSequence = r.Sequence
 	s.setTurn(t)
 	s.keepAnswer(r, lateAnswer(t))
 }

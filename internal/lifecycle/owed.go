@@ -72,13 +72,8 @@ func (s *State) nextLook(now time.Time) time.Time {
 	if e, ok := s.deliverable(); ok {
 		earlier(e.NotBefore)
 	}
-	if o, ok := s.OpenOffer(); ok {
-		for at := o.Due(); ; at = at.Add(max(o.Deadline, time.Second)) {
-			if at.After(now) || !s.resends() {
-				earlier(at)
-				break
-			}
-		}
+	if o, ok := s.OpenOffer(); ok && !s.resends() {
+		earlier(o.Due())
 	}
 	return next
 }
@@ -87,13 +82,24 @@ func (s *State) nextLook(now time.Time) time.Time {
 // whether it already took it.
 func (s *State) resends() bool { return s.hostCan(events.CapIdempotentOffer) }
 
-// Resend returns what to send again of an offer that was sent last at a time and has
-// had no answer; nil when it is not due, no offer is open, or the host cannot tell one
-// offer from its repeat.
-func (s *State) Resend(sent, now time.Time) []Effect {
+// Remind returns the open offer to be sent again, once its host has been silent for the
+// offer's deadline since it was sent last, and when the next reminder is due; zero when
+// no offer is open or its host cannot tell an offer from its repeat (see [Owed]).
+func Remind(s *State, sent, now time.Time) (again Effect, next time.Time) {
 	o, open := s.OpenOffer()
-	if !open || !s.resends() || now.Sub(sent) < max(o.Deadline, time.Second) {
-		return nil
+	if !open || !s.resends() {
+		return nil, time.Time{}
 	}
-	return s.sendOffer()
+	every := max(o.Deadline, time.Second)
+	if sent.Before(o.At) {
+		sent = o.At
+	}
+	if now.Before(sent.Add(every)) {
+		return nil, sent.Add(every)
+	}
+	effects := s.sendOffer()
+	if len(effects) == 0 {
+		return nil, time.Time{}
+	}
+	return effects[0], now.Add(every)
 }

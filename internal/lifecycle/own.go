@@ -8,8 +8,8 @@ func (s *State) hostLost(d HostLost) (Decision, error) {
 	if s.Host == nil || s.Host.Instance != d.Instance {
 		return answered(events.Done{})
 	}
-	if t, ok := s.Turn(); ok {
-		return step(s.draftLost(t, "the host's lease ran out"))
+	if t := s.Running(); t != nil {
+		return step(s.draftLost(*t, "the host's lease ran out"))
 	}
 	if _, ok := s.OpenOffer(); ok {
 		if s.hostCan(events.CapIdempotentOffer) {
@@ -36,11 +36,11 @@ func (s *State) executorLost(d ExecutorLost) (Decision, error) {
 
 // turnTimeout ends an interrupted turn that did not end.
 func (s *State) turnTimeout(d TurnTimeout) (Decision, error) {
-	t, ok := s.Turn()
-	if !ok || t.Turn != d.Turn {
+	t := s.Running()
+	if t == nil || t.Turn != d.Turn {
 		return answered(events.Done{})
 	}
-	return one(s.draftLost(t, "no end within 10 s of the interrupt"))
+	return one(s.draftLost(*t, "no end within 10 s of the interrupt"))
 }
 
 // busEnded finalizes a session that lives as long as the bus; others go on.
@@ -48,8 +48,8 @@ func (s *State) busEnded(reason string) (Decision, error) {
 	if !s.Open() || s.Policy.Lifetime != events.LifetimeBus {
 		return answered(events.Done{})
 	}
-	if t, ok := s.Turn(); ok {
-		return step(s.draftLost(t, "the session ended with the bus: "+reason))
+	if t := s.Running(); t != nil {
+		return step(s.draftLost(*t, "the session ended with the bus: "+reason))
 	}
 	return one(s.draftOwnFinalize(reason))
 }

@@ -79,8 +79,8 @@ type TurnEntry struct {
 	Outcome   events.Outcome
 	StartedAt time.Time
 	EndedAt   time.Time
-	// Started, Ended and Late are the sequences of the turn's events; zero for none.
-	Started, Ended, Late events.Sequence
+	// The sequences of the turn's events; zero for none.
+	StartSequence, EndSequence, LateSequence events.Sequence
 }
 
 // Running reports whether the turn has not ended.
@@ -92,8 +92,14 @@ func (s *State) Exists() bool { return s.Epoch > 0 }
 // Open reports whether an epoch is open.
 func (s *State) Open() bool { return s.Exists() && !s.Finalized }
 
-// Turn returns the running turn.
-func (s *State) Turn() (TurnEntry, bool) { return s.TurnEntry(s.running) }
+// Running returns the running turn, or nil.
+func (s *State) Running() *TurnEntry {
+	t, ok := s.turns[s.running]
+	if !ok || s.running == "" {
+		return nil
+	}
+	return &t
+}
 
 // TurnEntry returns what is known of a turn, however long ago it ended.
 func (s *State) TurnEntry(id events.TurnID) (TurnEntry, bool) {

@@ -99,7 +99,7 @@ func (s *State) endAgain(d events.End, t TurnEntry) (Decision, error) {
 		return answered(events.Ended{Turn: t.Turn, Outcome: t.Outcome})
 	case t.Outcome != events.OutcomeLost:
 		return Decision{}, alreadyEnded(t)
-	case t.Late != 0:
+	case t.LateSequence != 0:
 		return answered(lateAnswer(t))
 	}
 	draft := s.draft(events.TypeTurnReportedLate, events.TurnReportedLate{
@@ -133,7 +133,7 @@ func (s *State) interrupt(c Command, d events.Interrupt) (Decision, error) {
 	if d.Turn != "" {
 		return s.interruptTurn(d)
 	}
-	if t, ok := s.Turn(); ok && (c.Sent.IsZero() || !s.endedSince(c) || !t.StartedAt.After(c.Sent)) {
+	if t := s.Running(); t != nil && (c.Sent.IsZero() || !s.endedSince(c) || !t.StartedAt.After(c.Sent)) {
 		return s.interruptFor(d.Reason), nil
 	}
 	if t, ok := s.turns[s.clocks.lastTurn]; ok && s.endedSince(c) {

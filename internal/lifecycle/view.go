@@ -25,19 +25,21 @@ func (s *State) CurrentNames() events.Names {
 			n.RuntimeSessionID = events.RuntimeSessionID(o.Value)
 		}
 	}
-	if t, ok := s.Turn(); ok {
+	if t := s.Running(); t != nil {
 		n.TaskID = t.TaskID
 	}
 	return n
 }
 
-// Name returns what the session knows of a name.
-func (s *State) Name(n events.Name) (events.OwnedName, bool) {
+// NameOf returns what the session knows of a name; nil when it does not have it, or had
+// it so long ago that only the name's record knows.
+func (s *State) NameOf(n events.Name) *events.OwnedName {
 	i := slices.IndexFunc(s.Names, func(o events.OwnedName) bool { return o.Name == n })
 	if i < 0 {
-		return events.OwnedName{}, false
+		return nil
 	}
-	return s.Names[i], true
+	own := s.Names[i]
+	return &own
 }
 
 // Summary returns the session's line in a list. WantedHosts is empty for a session
@@ -112,8 +114,8 @@ func (s *State) View() events.SessionView {
 		h := *s.Host
 		v.Attached = &h
 	}
-	if t, ok := s.Turn(); ok {
-		tv := s.TurnView(t)
+	if t := s.Running(); t != nil {
+		tv := s.TurnView(*t)
 		v.Running = &tv
 	}
 	return v
@@ -128,7 +130,7 @@ func (s *State) TurnView(t TurnEntry) events.TurnView {
 		StartedAt: t.StartedAt, EndedAt: t.EndedAt,
 	}
 	switch {
-	case t.Late != 0:
+	case t.LateSequence != 0:
 		v.State = events.TurnReportedOnce
 	case !t.Running():
 		v.State = events.TurnEndedState
