@@ -1,0 +1,19 @@
+package events
+
+// OrderEntry describes what the authority tells a host or executor. Orders are plain
+// JSON, not CloudEvents: they are told, not recorded.
+type OrderEntry struct {
+	Type Type
+	New  func() any
+}
+
+// Orders returns every order in use.
+func Orders() []OrderEntry {
+	return []OrderEntry{
+		{"keryx.order.offer.v1", fresh[Offer]},
+		{"keryx.order.interrupt.v1", fresh[InterruptTurn]},
+		{"keryx.order.detached.v1", fresh[HostDetach]},
+		{"keryx.order.start.v1", fresh[StartOrder]},
+		{"keryx.order.stop.v1", fresh[StopOrder]},
+	}
+}

@@ -1,0 +1,3 @@
+package schemas
+
+//go:generate go run ./internal/gen -source ../events -out .

@@ -1,0 +1,64 @@
+// Command gen writes the JSON Schemas of package events: types and fields from the
+// structs by reflection, words from their doc comments. Run it with go generate.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"keryx/events"
+)
+
+func main() {
+	source := flag.String("source", "../events", "directory of package events")
+	out := flag.String("out", ".", "directory to write to")
+	flag.Parse()
+	if err := run(*source, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(source, out string) error {
+	words, err := readWords(source)
+	if err != nil {
+		return err
+	}
+	for _, e := range events.Catalogue() {
+		b := builder{words: words, closed: e.Class == events.ClassCommand}
+		if err := write(out, string(e.Type), b.document(string(e.Type), reflect.TypeOf(e.New()).Elem())); err != nil {
+			return err
+		}
+		if e.Answer == nil {
+			continue
+		}
+		b.closed = false
+		name := string(e.Type) + ".answer"
+		if err := write(out, name, b.document(name, reflect.TypeOf(e.Answer()).Elem())); err != nil {
+			return err
+		}
+	}
+	for _, o := range events.Orders() {
+		b := builder{words: words}
+		if err := write(out, string(o.Type), b.document(string(o.Type), reflect.TypeOf(o.New()).Elem())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(dir, name string, doc any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(doc); err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	return os.WriteFile(filepath.Join(dir, name+".json"), b.Bytes(), 0o644)
+}
