@@ -43,7 +43,7 @@ type Queue struct {
 // Enqueue puts an item at the end. An item that waits already or has moved on since
 // is left as it is.
 func (q *Queue) Enqueue(it events.Item) {
-	if st, ok := q.receipts[it.Receipt]; ok && st.State != events.StateQueued || q.holds(it.Receipt) {
+	if st, ok := q.receipts[it.Receipt]; ok && (st.State != events.StateQueued || q.holds(it.Receipt)) {
 		return
 	}
 	q.waiting = append(q.waiting, Entry{Item: it})
@@ -65,8 +65,10 @@ func (q *Queue) Pending() int { return len(q.waiting) + len(q.offered) }
 // PendingBytes returns the size of the bodies of what waits.
 func (q *Queue) PendingBytes() int {
 	n := 0
-	for _, e := range slices.Concat(q.offered, q.waiting) {
-		n += Size(e.Item.Body)
+	for _, list := range [][]Entry{q.offered, q.waiting} {
+		for i := range list {
+			n += Size(list[i].Item.Body)
+		}
 	}
 	return n
 }

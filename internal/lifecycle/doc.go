@@ -42,7 +42,7 @@
 // # Not guaranteed
 //
 // That Fold makes sense of a log which Decide did not write. That an interrupt whose
-// answer was lost is remembered; it names its turn, or is judged by when it was sent.
+// answer was lost is remembered: sent again without naming its turn, it hits another.
 //
 // # Kill points
 //

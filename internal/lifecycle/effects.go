@@ -69,7 +69,10 @@ func Effects(s *State, r events.Record) []Effect {
 
 // Resume returns what may not have been told, for when an authority becomes active.
 func Resume(s *State) []Effect {
-	out := s.sendOffer()
+	var out []Effect
+	if s.resends() { // any other host may have been told, and leaves the offer unresolved
+		out = s.sendOffer()
+	}
 	for _, e := range s.execs.open {
 		if !e.Started && !e.Stopping && !e.Carried {
 			out = append(out, s.sendStart(e.Request.Exec)...)

@@ -43,7 +43,7 @@ func (s *State) addNames(n events.Names, owner events.PrincipalName) {
 		switch {
 		case i < 0:
 			s.Names = append(s.Names, given)
-		case !s.Names[i].Current:
+		case !s.Names[i].Current, name.Kind == events.KindRuntime: // the newest is the live one
 			s.Names = append(slices.Delete(s.Names, i, i+1), given)
 		}
 	}

@@ -107,7 +107,7 @@ func (s *State) knowsOne(c Command) bool {
 }
 
 func (s *State) alias(c Command, d events.Alias) (Decision, error) {
-	for _, err := range []error{s.checkVia(c.Via), s.checkOpen(), s.mayChange(c), checkNames(s, c, d.Names)} {
+	for _, err := range []error{s.mayChange(c), s.checkVia(c.Via), s.checkOpen(), checkNames(s, c, d.Names)} {
 		if err != nil {
 			return Decision{}, err
 		}

@@ -121,8 +121,8 @@ func (s *State) draftLost(t TurnEntry, why string) Draft {
 	return s.draftEnd(t, events.TurnEnded{Outcome: events.OutcomeLost, Error: why})
 }
 
-// interrupt aborts the running turn and answers once it has ended. It means a turn
-// that ran when it was sent: one that ended since is the answer.
+// interrupt aborts the running turn and answers once it has ended. When none runs, a
+// turn that ended after the command was sent is what it meant.
 func (s *State) interrupt(c Command, d events.Interrupt) (Decision, error) {
 	if err := s.mayEnd(c); err != nil {
 		return Decision{}, err
@@ -133,19 +133,14 @@ func (s *State) interrupt(c Command, d events.Interrupt) (Decision, error) {
 	if d.Turn != "" {
 		return s.interruptTurn(d)
 	}
-	if t := s.Running(); t != nil && (c.Sent.IsZero() || !s.endedSince(c) || !t.StartedAt.After(c.Sent)) {
+	if s.running != "" {
 		return s.interruptFor(d.Reason), nil
 	}
-	if t, ok := s.turns[s.clocks.lastTurn]; ok && s.endedSince(c) {
+	t, ok := s.turns[s.clocks.lastTurn]
+	if ok && !c.Sent.IsZero() && !t.EndedAt.Before(c.Sent) {
 		return answered(events.Ended{Turn: t.Turn, Outcome: t.Outcome})
 	}
 	return Decision{}, events.Errorf(events.CodeUnknownTurn, "no turn is running")
-}
-
-// endedSince reports whether the last turn ended after the command was sent.
-func (s *State) endedSince(c Command) bool {
-	t, ok := s.turns[s.clocks.lastTurn]
-	return ok && !c.Sent.IsZero() && !t.EndedAt.Before(c.Sent)
 }
 
 func (s *State) interruptTurn(d events.Interrupt) (Decision, error) {
