@@ -1,0 +1,2 @@
+// Package broker runs the NATS server of a bus inside this process.
+package broker

@@ -1,0 +1,104 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const lockName = "store.lock"
+
+// HeldError says that another process serves the directory. What is not known is zero.
+type HeldError struct {
+	Dir   string
+	PID   int
+	URL   string // empty until the holder listens
+	Since time.Time
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	s := fmt.Sprintf("bus directory %s is held by process %d since %s", e.Dir, e.PID, e.Since.Format(time.RFC3339))
+	if e.URL != "" {
+		s += ", which serves " + e.URL
+	}
+	return s
+}
+
+// holderNote is what a holder writes about itself into the lock file.
+type holderNote struct {
+	PID   int       `json:"pid"`
+	URL   string    `json:"url,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+// storeLock is the right to use a directory. It ends with the process at the latest.
+type storeLock struct {
+	file *os.File
+	note holderNote
+}
+
+// lockStore takes the lock of dir or returns [*HeldError].
+func lockStore(dir string) (*storeLock, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open store lock: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		held := heldBy(dir, f)
+		return nil, errors.Join(held, f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+	}
+	l := &storeLock{file: f, note: holderNote{PID: os.Getpid(), Since: time.Now().UTC().Truncate(time.Second)}}
+	if err := l.write(); err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	return l, nil
+}
+
+// heldBy reads the holder's note. One that is just being written reads as unknown.
+func heldBy(dir string, f *os.File) *HeldError {
+	var note holderNote
+	if err := json.NewDecoder(f).Decode(&note); err != nil {
+		return &HeldError{Dir: dir}
+	}
+	return &HeldError{Dir: dir, PID: note.PID, URL: note.URL, Since: note.Since}
+}
+
+// announce adds the URL to the note.
+func (l *storeLock) announce(url string) error {
+	l.note.URL = url
+	return l.write()
+}
+
+// write replaces the note. The file itself must stay, since the lock is on it.
+func (l *storeLock) write() error {
+	b, err := json.Marshal(l.note)
+	if err != nil {
+		return fmt.Errorf("encode holder of %s: %w", l.file.Name(), err)
+	}
+	b = append(b, '\n')
+	if _, err := l.file.WriteAt(b, 0); err != nil {
+		return fmt.Errorf("write holder of %s: %w", l.file.Name(), err)
+	}
+	if err := l.file.Truncate(int64(len(b))); err != nil {
+		return fmt.Errorf("write holder of %s: %w", l.file.Name(), err)
+	}
+	return nil
+}
+
+// release gives the directory free.
+func (l *storeLock) release() error {
+	if err := l.file.Close(); err != nil {
+		return fmt.Errorf("release store lock: %w", err)
+	}
+	return nil
+}
