@@ -11,8 +11,11 @@ func (s *State) submit(c Command, d events.Submit) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	if r, ok, err := s.keyed(c, it); ok || err != nil {
-		return Decision{Answer: encode(r)}, err
+	switch r, ok, err := s.keyed(c, it); {
+	case err != nil:
+		return Decision{}, err
+	case ok:
+		return answered(r)
 	}
 	if !d.Follow {
 		if err := s.checkVia(c.Via); err != nil {
