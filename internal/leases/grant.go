@@ -1,0 +1,144 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"keryx/events"
+)
+
+// Acquire grants a free lease. The same holder and instance again gets the same fence.
+// It returns *[events.Error] with code lease_held, details holder and instance, while
+// another has it, and invalid for a ttl that is too short.
+func (g *Granter) Acquire(ctx context.Context, k events.LeaseKey, holder events.PrincipalName, inst events.Instance, ttl time.Duration) (events.LeaseAnswer, error) {
+	ttl, err := g.ttl(ttl)
+	if err != nil {
+		return events.LeaseAnswer{}, err
+	}
+	rec := events.LeaseRecord{State: events.LeaseHeld, Holder: holder, Instance: inst, TTLMS: ttl.Milliseconds()}
+	e, err := g.change(ctx, k, func(cur entry) (events.LeaseRecord, bool, error) {
+		switch {
+		case cur.record.State != events.LeaseHeld:
+			return rec, true, nil
+		case cur.record.Holder == holder && cur.record.Instance == inst:
+			again := rec
+			again.Fence = cur.fence(g.cfg.Generation)
+			return again, true, nil
+		}
+		return rec, false, heldError(k, cur.record)
+	})
+	if err != nil {
+		return events.LeaseAnswer{}, err
+	}
+	return events.LeaseAnswer{Key: k, Fence: e.fence(g.cfg.Generation), TTLMS: rec.TTLMS}, nil
+}
+
+func heldError(k events.LeaseKey, rec events.LeaseRecord) *events.Error {
+	return events.Errorf(events.CodeLeaseHeld, "%s is held by %s", k, rec.Holder).
+		With("holder", string(rec.Holder)).With("instance", string(rec.Instance))
+}
+
+func (g *Granter) ttl(ttl time.Duration) (time.Duration, error) {
+	if ttl == 0 {
+		return g.cfg.DefaultTTL, nil
+	}
+	if ttl < g.cfg.MinTTL {
+		return 0, &events.Error{Code: events.CodeInvalid, Path: "/ttl_ms", Message: fmt.Sprintf("a ttl is at least %v", g.cfg.MinTTL)}
+	}
+	return ttl, nil
+}
+
+// Renew extends a lease by its recorded ttl, which it returns. A lease that expired is
+// renewed back if nobody has taken it since. Otherwise the error is *[events.Error]
+// with code lease_lost.
+func (g *Granter) Renew(ctx context.Context, holder events.PrincipalName, inst events.Instance, ref events.LeaseRef) (time.Duration, error) {
+	e, err := g.change(ctx, ref.Key, func(cur entry) (events.LeaseRecord, bool, error) {
+		rec := cur.record
+		mine := rec.Holder == holder && rec.Instance == inst && cur.fence(g.cfg.Generation) == ref.Fence && !ref.Fence.IsZero()
+		if !mine || (rec.State != events.LeaseHeld && rec.State != events.LeaseExpired) {
+			return rec, false, lostError(ref, cur.record)
+		}
+		rec.State, rec.Fence, rec.Reason = events.LeaseHeld, ref.Fence, ""
+		return rec, true, nil
+	})
+	return ttlOf(e.record), err
+}
+
+func lostError(ref events.LeaseRef, rec events.LeaseRecord) *events.Error {
+	e := events.Errorf(events.CodeLeaseLost, "%s is not held under fence %q", ref.Key, ref.Fence)
+	if rec.State != "" {
+		e = e.With("state", string(rec.State)).With("holder", string(rec.Holder)).With("reason", rec.Reason)
+	}
+	return e
+}
+
+// Release gives a lease back. A late release of a former holder does nothing.
+func (g *Granter) Release(ctx context.Context, holder events.PrincipalName, inst events.Instance, ref events.LeaseRef) error {
+	_, err := g.change(ctx, ref.Key, func(cur entry) (events.LeaseRecord, bool, error) {
+		rec := cur.record
+		mine := rec.State == events.LeaseHeld && rec.Holder == holder && rec.Instance == inst && cur.fence(g.cfg.Generation) == ref.Fence
+		return g.ended(cur, "released by its holder"), mine, nil
+	})
+	return err
+}
+
+// Drop ends a lease in the name of the bus, if that instance holds it.
+func (g *Granter) Drop(ctx context.Context, k events.LeaseKey, inst events.Instance, reason string) error {
+	_, err := g.change(ctx, k, func(cur entry) (events.LeaseRecord, bool, error) {
+		return g.ended(cur, reason), cur.record.State == events.LeaseHeld && cur.record.Instance == inst, nil
+	})
+	return err
+}
+
+func (g *Granter) ended(cur entry, reason string) events.LeaseRecord {
+	rec := cur.record
+	rec.State, rec.Fence, rec.Reason = events.LeaseReleased, cur.fence(g.cfg.Generation), reason
+	return rec
+}
+
+// Expect makes the record agree with the log, which says that an instance holds the
+// key: it is written if it is missing or another's, and observed for its whole ttl
+// from now in any case.
+func (g *Granter) Expect(ctx context.Context, k events.LeaseKey, holder events.PrincipalName, inst events.Instance, ttl time.Duration) error {
+	ttl = max(ttl, g.cfg.MinTTL)
+	want := events.LeaseRecord{State: events.LeaseHeld, Holder: holder, Instance: inst, TTLMS: ttl.Milliseconds()}
+	_, err := g.change(ctx, k, func(cur entry) (events.LeaseRecord, bool, error) {
+		same := cur.record.State == events.LeaseHeld && cur.record.Holder == holder && cur.record.Instance == inst
+		return want, !same, nil
+	})
+	if err == nil {
+		l := g.lease(k)
+		g.observe(l, l.get(), observedMargin)
+	}
+	return err
+}
+
+// change replaces a lease's record by what decide makes of it, or leaves it when decide
+// says so, and decides again when another granter was faster.
+func (g *Granter) change(ctx context.Context, k events.LeaseKey, decide func(entry) (events.LeaseRecord, bool, error)) (entry, error) {
+	l := g.lease(k)
+	l.busy.Lock()
+	defer l.busy.Unlock()
+	for range casTries {
+		cur := l.get()
+		rec, write, err := decide(cur)
+		if err != nil || !write {
+			return cur, err
+		}
+		now, err := g.store.write(ctx, k, cur.revision, rec)
+		if errors.Is(err, errConflict) {
+			l.set(now)
+			g.observe(l, now, observedMargin)
+			continue
+		}
+		if err != nil {
+			return cur, err
+		}
+		l.set(now)
+		g.observe(l, now, ownMargin)
+		return now, nil
+	}
+	return entry{}, events.Errorf(events.CodeConflict, "lease %s was changed by others at each of %d tries", k, casTries)
+}

@@ -1,0 +1,205 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"keryx/events"
+)
+
+// Margins between a holder's end of trust and the granter's expiry (package comment).
+const (
+	ownMargin      = 250 * time.Millisecond // since a write of the granter's own
+	observedMargin = time.Second            // since it began to observe a record
+)
+
+// casTries is how often a write is tried over another granter's.
+const casTries = 4
+
+// Config of a granter. Zero fields mean the default.
+type Config struct {
+	// Generation of the store, the first part of each fence.
+	Generation uint64
+	// MinTTL is the shortest ttl granted. Default 2 s.
+	MinTTL time.Duration
+	// DefaultTTL is granted when none is asked for. Default 15 s.
+	DefaultTTL time.Duration
+	// Clock defaults to [BootTime].
+	Clock func() time.Duration
+	// OnExpired is called, on the granter's goroutine, after a lease has expired. It
+	// must not wait for I/O.
+	OnExpired func(events.LeaseKey, events.LeaseRecord)
+	// Logger defaults to slog.Default.
+	Logger *slog.Logger
+}
+
+// Granter is the granting side. It is safe for concurrent use; [Granter.Load] first,
+// then [Granter.Run] for as long as it grants.
+type Granter struct {
+	cfg   Config
+	store *Store
+	due   *deadlines
+
+	mu     sync.Mutex
+	leases map[events.LeaseKey]*lease
+}
+
+// lease is what the granter knows of one key. busy is held over a write of it.
+type lease struct {
+	key  events.LeaseKey
+	busy sync.Mutex
+
+	mu    sync.Mutex
+	entry entry
+}
+
+func (l *lease) get() entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entry
+}
+
+func (l *lease) set(e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entry = e
+}
+
+// NewGranter returns a granter over a store.
+func NewGranter(s *Store, cfg Config) (*Granter, error) {
+	if s == nil {
+		return nil, errors.New("leases: no store")
+	}
+	if cfg.MinTTL <= 0 {
+		cfg.MinTTL = 2 * time.Second
+	}
+	if cfg.DefaultTTL <= 0 {
+		cfg.DefaultTTL = 15 * time.Second
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = BootTime
+	}
+	if cfg.OnExpired == nil {
+		cfg.OnExpired = func(events.LeaseKey, events.LeaseRecord) {}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	return &Granter{cfg: cfg, store: s, due: newDeadlines(), leases: make(map[events.LeaseKey]*lease)}, nil
+}
+
+// Load reads what is on record. A lease found held is observed for its whole ttl
+// before it can expire, however long the bus was away.
+func (g *Granter) Load(ctx context.Context) error {
+	return g.store.all(ctx, func(k events.LeaseKey, e entry) {
+		if k.Kind == events.LeaseBus {
+			return // the elector's own
+		}
+		l := g.lease(k)
+		l.set(e)
+		g.observe(l, e, observedMargin)
+	})
+}
+
+// observe sets when a record will have been unchanged for its ttl.
+func (g *Granter) observe(l *lease, e entry, margin time.Duration) {
+	if e.record.State != events.LeaseHeld {
+		g.due.set(l, 0)
+		return
+	}
+	g.due.set(l, g.cfg.Clock()+ttlOf(e.record)+margin)
+}
+
+func (g *Granter) lease(k events.LeaseKey) *lease {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l, ok := g.leases[k]
+	if !ok {
+		l = &lease{key: k}
+		g.leases[k] = l
+	}
+	return l
+}
+
+// Current returns what is on record for a key, as far as this granter knows.
+func (g *Granter) Current(k events.LeaseKey) (events.LeaseRecord, events.Fence, bool) {
+	g.mu.Lock()
+	l, ok := g.leases[k]
+	g.mu.Unlock()
+	if !ok {
+		return events.LeaseRecord{}, events.Fence{}, false
+	}
+	e := l.get()
+	return e.record, e.fence(g.cfg.Generation), e.record.State != ""
+}
+
+// List returns the leases of a profile by key, ended ones as long as they are kept.
+func (g *Granter) List(p events.Profile) []events.LeaseView {
+	g.mu.Lock()
+	all := make([]*lease, 0, len(g.leases))
+	for k, l := range g.leases {
+		if k.Profile == p {
+			all = append(all, l)
+		}
+	}
+	g.mu.Unlock()
+	out := make([]events.LeaseView, 0, len(all))
+	for _, l := range all {
+		e := l.get()
+		if e.record.State == "" {
+			continue
+		}
+		v := events.LeaseView{Key: l.key, LeaseRecord: e.record, Revision: e.revision}
+		v.Fence = e.fence(g.cfg.Generation)
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b events.LeaseView) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	return out
+}
+
+// Run expires leases until ctx ends, and returns nil then.
+func (g *Granter) Run(ctx context.Context) error {
+	for {
+		l := g.due.wait(ctx, g.cfg.Clock)
+		if l == nil {
+			return nil
+		}
+		g.expire(ctx, l)
+	}
+}
+
+func (g *Granter) expire(ctx context.Context, l *lease) {
+	e, expired := g.tryExpire(ctx, l)
+	if expired {
+		g.cfg.OnExpired(l.key, e.record)
+	}
+}
+
+func (g *Granter) tryExpire(ctx context.Context, l *lease) (entry, bool) {
+	l.busy.Lock()
+	defer l.busy.Unlock()
+	e := l.get()
+	if e.record.State != events.LeaseHeld || g.due.pending(l) {
+		return e, false // renewed or ended meanwhile
+	}
+	ended := e.record
+	ended.State, ended.Fence, ended.Reason = events.LeaseExpired, e.fence(g.cfg.Generation), "not renewed"
+	now, err := g.store.write(ctx, l.key, e.revision, ended)
+	switch {
+	case errors.Is(err, errConflict): // another granter renewed or ended it
+		l.set(now)
+		g.observe(l, now, observedMargin)
+		return e, false
+	case err != nil:
+		g.cfg.Logger.Error("expire a lease", "key", l.key, "error", err)
+		g.due.set(l, g.cfg.Clock()+time.Second)
+		return e, false
+	}
+	l.set(now)
+	return e, true
+}
