@@ -116,5 +116,9 @@ func (b *Broker) Reload() error {
 		return fmt.Errorf("reload: %w", err)
 	}
 	b.auth.revoke(func() []string { return b.registry.replace(set) })
+	for _, p := range b.registry.shadowed() {
+		b.cfg.Logger.Error("principal of principals.yaml is not let in: this process has one of its name",
+			"profile", p.Profile, "name", p.Name)
+	}
 	return nil
 }

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 	"golang.org/x/sys/unix"
 
 	"keryx/events"
@@ -42,37 +44,35 @@ func CreateUser(dir string, p events.Principal, out string) error {
 
 // AddPrincipal writes a principal into dir's principals.yaml. It returns [*TakenError]
 // if the profile has a principal of that name, and [*ReservedError] for a name of the
-// bus itself. Comments in the file are not kept.
+// bus itself.
 func AddPrincipal(dir string, p events.Principal, publicKey string) error {
 	if err := checkEntry(p, publicKey); err != nil {
 		return fmt.Errorf("add principal: %w", err)
 	}
 	added := time.Now().UTC().Truncate(time.Second)
-	return edit(dir, func(f *principalsFile) error {
-		f.Principals = append(f.Principals, principalEntry{
-			Profile: p.Profile, Name: p.Name, Role: p.Role, PublicKey: publicKey, Added: &added,
-		})
-		return nil
+	entry := principalEntry{Profile: p.Profile, Name: p.Name, Role: p.Role, PublicKey: publicKey, Added: &added}
+	return edit(dir, func(f *principalsFile) (textEdit, error) {
+		f.Principals = append(f.Principals, entry)
+		return func(doc *ast.File) error { return appendEntry(doc, entry) }, nil
 	})
 }
 
 // RemovePrincipal takes a principal out of dir's principals.yaml; a running bus cuts
 // its connections. It returns an error wrapping [ErrNoPrincipal] if there is none.
 func RemovePrincipal(dir string, profile events.Profile, name events.PrincipalName) error {
-	return edit(dir, func(f *principalsFile) error {
-		for i, e := range f.Principals {
-			if e.Profile == profile && e.Name == name {
-				f.Principals = append(f.Principals[:i], f.Principals[i+1:]...)
-				return nil
-			}
+	return edit(dir, func(f *principalsFile) (textEdit, error) {
+		i := slices.IndexFunc(f.Principals, func(e principalEntry) bool { return e.Profile == profile && e.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("remove principal %s of profile %s: %w", name, profile, ErrNoPrincipal)
 		}
-		return fmt.Errorf("remove principal %s of profile %s: %w", name, profile, ErrNoPrincipal)
+		f.Principals = slices.Delete(f.Principals, i, i+1)
+		return func(doc *ast.File) error { return deleteEntry(doc, i) }, nil
 	})
 }
 
 // edit rewrites principals.yaml, one editor at a time. What change makes must be a
 // valid file, or nothing is written.
-func edit(dir string, change func(*principalsFile) error) error {
+func edit(dir string, change func(*principalsFile) (textEdit, error)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make bus directory: %w", err)
 	}
@@ -86,29 +86,30 @@ func edit(dir string, change func(*principalsFile) error) error {
 	return errors.Join(rewrite(filepath.Join(dir, principalsName), change), lock.Close())
 }
 
-func rewrite(path string, change func(*principalsFile) error) error {
+func rewrite(path string, change func(*principalsFile) (textEdit, error)) error {
 	file := principalsFile{Principals: []principalEntry{}}
-	b, err := os.ReadFile(path)
+	before, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read principals: %w", err)
 	}
 	if err == nil {
-		if _, err := parsePrincipals(b); err != nil {
+		if _, err := parsePrincipals(before); err != nil {
 			return fmt.Errorf("edit %s: %w", path, err)
 		}
-		if err := yaml.Unmarshal(b, &file); err != nil {
+		if err := yaml.Unmarshal(before, &file); err != nil {
 			return fmt.Errorf("edit %s: %w", path, err)
 		}
 	}
-	if err := change(&file); err != nil {
+	text, err := change(&file)
+	if err != nil {
 		return err
 	}
-	out, err := yaml.Marshal(file)
+	after, err := keepComments(before, file, text)
 	if err != nil {
-		return fmt.Errorf("encode principals: %w", err)
-	}
-	if _, err := parsePrincipals(out); err != nil {
 		return fmt.Errorf("edit %s: %w", path, err)
 	}
-	return writeAtomic(path, out)
+	if _, err := parsePrincipals(after); err != nil {
+		return fmt.Errorf("edit %s: %w", path, err)
+	}
+	return writeAtomic(path, after)
 }

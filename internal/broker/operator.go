@@ -20,6 +20,8 @@ import (
 const (
 	// askTime is how long a caller of the operator socket may take to ask.
 	askTime = 5 * time.Second
+	// acceptPause keeps a lasting failure to accept from filling the log.
+	acceptPause = 50 * time.Millisecond
 	// maxAsk is the largest request, in bytes.
 	maxAsk = 4096
 )
@@ -67,9 +69,10 @@ func (s *operatorSocket) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil {
+		if err != nil { // such as too many open files: it passes
 			s.b.cfg.Logger.Error("operator socket", "error", err)
-			return
+			time.Sleep(acceptPause)
+			continue
 		}
 		if s.remember(c) {
 			s.done.Go(func() { s.serve(c) })
@@ -158,7 +161,9 @@ func (s *operatorSocket) close() error {
 	s.closed = true
 	for c := range s.open {
 		// A read that is closed under it ends; serve then hangs up.
-		err = errors.Join(err, c.CloseRead())
+		if readErr := c.CloseRead(); !errors.Is(readErr, unix.ENOTCONN) {
+			err = errors.Join(err, readErr)
+		}
 	}
 	s.mu.Unlock()
 	s.done.Wait()

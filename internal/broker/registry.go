@@ -182,3 +182,17 @@ func (r *Registry) replace(set principalSet) (gone []string) {
 	r.file = set
 	return gone
 }
+
+// shadowed lists the principals of the file whose names live in this process, and which
+// are therefore not let in.
+func (r *Registry) shadowed() []events.Principal {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var out []events.Principal
+	for w, p := range r.file.byName {
+		if _, taken := r.embeddedLocked(w); taken {
+			out = append(out, p)
+		}
+	}
+	return out
+}

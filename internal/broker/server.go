@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -24,8 +25,13 @@ const (
 	maxPingsOut    = 3
 	// authSeconds is how long a connection may take to prove itself; the server's own
 	// 2 s are short for a busy machine.
-	authSeconds  = 5.0
-	maxMemory    = 64 << 20 // no stream of the bus is kept in memory
+	authSeconds = 5.0
+	maxMemory   = 64 << 20 // no stream of the bus is kept in memory
+	// maxReserved bounds what streams may reserve together. The store is bounded by the
+	// shares of the streams, which add up to Config.MaxStore; a bound of the same size
+	// here would refuse to create a stream again that exists, and to shrink one (measured
+	// on 2.15.3), so it is out of the way: 1 PiB.
+	maxReserved  = 1 << 50
 	readyTimeout = 10 * time.Second
 
 	// A stop tells remote clients first, then closes them over the rest of the time.
@@ -33,8 +39,8 @@ const (
 	lameDuckTotal = 50 * time.Millisecond
 )
 
-// options returns the server's options. Each that is set here has a reason in doc.go or
-// in ADR 2.
+// options returns the server's options. The package comment
+// gives the reasons of those that are not obvious.
 func (c Config) options(auth server.Authentication) (*server.Options, error) {
 	host, port, err := c.hostPort()
 	if err != nil {
@@ -49,7 +55,7 @@ func (c Config) options(auth server.Authentication) (*server.Options, error) {
 		CustomClientAuthentication: auth, AlwaysEnableNonce: true,
 
 		JetStream: true, StoreDir: filepath.Join(c.Dir, "store"), DisableJetStreamBanner: true,
-		JetStreamMaxStore: c.MaxStore, JetStreamMaxMemory: maxMemory,
+		JetStreamMaxStore: maxReserved, JetStreamMaxMemory: maxMemory,
 		JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1},
 		SyncAlways:      c.Sync == SyncAlways, SyncInterval: syncEvery,
 
@@ -68,14 +74,29 @@ func startServer(c Config, auth server.Authentication) (*server.Server, error) {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
 	debug := c.Logger.Enabled(context.Background(), slog.LevelDebug)
-	s.SetLoggerV2(serverLogger{c.Logger}, debug, false, false)
+	log := &serverLogger{l: c.Logger}
+	s.SetLoggerV2(log, debug, false, false)
 	s.Start()
-	if !s.ReadyForConnections(readyTimeout) || !s.JetStreamEnabled() {
+	if err := awaitReady(s, log); err != nil {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, fmt.Errorf("start server on %s: not ready; the log says why", c.Listen)
+		return nil, fmt.Errorf("start server on %s: %w", c.Listen, err)
 	}
 	return s, nil
+}
+
+// awaitReady does not wait for a server that has given up.
+func awaitReady(s *server.Server, log *serverLogger) error {
+	if why := log.fatal.Load(); why != nil {
+		return errors.New(*why)
+	}
+	if !s.ReadyForConnections(readyTimeout) {
+		return fmt.Errorf("not ready within %v", readyTimeout)
+	}
+	if !s.JetStreamEnabled() {
+		return errors.New("the store could not be opened")
+	}
+	return nil
 }
 
 // serverURL returns where a client on this machine reaches s.
