@@ -75,7 +75,7 @@ func (a *answers) tooOld(sent, now time.Time) bool {
 	if sent.IsZero() {
 		return false
 	}
-	return now.Sub(sent) > AnswerLife || sent.Before(a.from)
+	return now.Sub(sent) > AnswerLife || !sent.After(a.from)
 }
 
 // carry returns the newest answers that fit, oldest first, and since when they are all.

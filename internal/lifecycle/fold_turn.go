@@ -52,12 +52,14 @@ func (s *State) foldTurnEnded(r events.Record, d events.TurnEnded) {
 	s.keepAnswer(r, events.Ended{Turn: d.Turn, Outcome: d.Outcome})
 }
 
+// foldReportedLate keeps what a lost turn's host said in the end. The turn is unknown
+// when the fold began after it.
 func (s *State) foldReportedLate(r events.Record, d events.TurnReportedLate) {
-	t, known := s.turns[d.Turn]
-	if !known || t.LateSequence != 0 {
+	t := s.turns[d.Turn]
+	if t.LateSequence != 0 || d.Turn == "" || d.Turn == s.running {
 		return
 	}
-	t.LateSequence = r.Sequence
+	t.Turn, t.Outcome, t.LateSequence = d.Turn, or(t.Outcome, events.OutcomeLost), r.Sequence
 	s.setTurn(t)
 	s.keepAnswer(r, lateAnswer(t))
 }
