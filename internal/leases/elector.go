@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"keryx/client"
 	"keryx/events"
 )
 
@@ -29,7 +30,7 @@ type ElectorConfig struct {
 	// same holder: set it only when that one is known to be dead, because it could
 	// only live in the process that had the store's lock.
 	SoleOwner bool
-	// Clock defaults to [BootTime], Logger to slog.Default.
+	// Clock defaults to client.BootTime, Logger to slog.Default.
 	Clock  func() time.Duration
 	Logger *slog.Logger
 }
@@ -50,7 +51,7 @@ func NewElector(s *Store, cfg ElectorConfig) (*Elector, error) {
 		return nil, fmt.Errorf("elector for %s: a ttl of %v is below 2 s", cfg.Key, cfg.TTL)
 	}
 	if cfg.Clock == nil {
-		cfg.Clock = BootTime
+		cfg.Clock = client.BootTime
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"keryx/client"
 	"keryx/events"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 	MinTTL time.Duration
 	// DefaultTTL is granted when none is asked for. Default 15 s.
 	DefaultTTL time.Duration
-	// Clock defaults to [BootTime].
+	// Clock defaults to client.BootTime.
 	Clock func() time.Duration
 	// OnExpired is called, on the granter's goroutine, after a lease has expired. It
 	// must not wait for I/O.
@@ -82,7 +83,7 @@ func NewGranter(s *Store, cfg Config) (*Granter, error) {
 		cfg.DefaultTTL = 15 * time.Second
 	}
 	if cfg.Clock == nil {
-		cfg.Clock = BootTime
+		cfg.Clock = client.BootTime
 	}
 	if cfg.OnExpired == nil {
 		cfg.OnExpired = func(events.LeaseKey, events.LeaseRecord) {}

@@ -1,0 +1,163 @@
+package client
+
+import (
+	"context"
+	"iter"
+
+	"keryx/events"
+)
+
+func ask[A any](ctx context.Context, c *Conn, t events.Type, data any) (A, error) {
+	var a A
+	err := c.Do(ctx, t, data, &a)
+	return a, err
+}
+
+// Register returns the session with these names, made now if nobody has any of them.
+func (c *Conn) Register(ctx context.Context, names events.Names, p events.Policy) (events.Registered, error) {
+	return ask[events.Registered](ctx, c, events.CmdSessionRegister, events.Register{Names: names, Policy: p})
+}
+
+// Alias adds names to the session that to, an id or a name, means.
+func (c *Conn) Alias(ctx context.Context, to string, names events.Names) (events.Registered, error) {
+	return ask[events.Registered](ctx, c, events.CmdSessionAlias, events.Alias{To: to, Names: names})
+}
+
+// Attach makes this instance the driver of a session. [Conn.ServeHost] does it for
+// hosts that need nothing special.
+func (c *Conn) Attach(ctx context.Context, a events.Attach) (events.Attached, error) {
+	a.Instance = c.instance
+	return ask[events.Attached](ctx, c, events.CmdSessionAttach, a)
+}
+
+// Detach gives a session back.
+func (c *Conn) Detach(ctx context.Context, id events.SessionID, fence events.Fence) error {
+	return c.Do(ctx, events.CmdSessionDetach, events.Detach{Session: id, Fence: fence}, nil)
+}
+
+// Reanchor moves a session to a new stored id.
+func (c *Conn) Reanchor(ctx context.Context, r events.Reanchor) (events.Registered, error) {
+	return ask[events.Registered](ctx, c, events.CmdSessionReanchor, r)
+}
+
+// Reset finalizes a session's open epoch and opens the next. It waits until a running
+// turn has been interrupted.
+func (c *Conn) Reset(ctx context.Context, to, reason string) (events.EpochAnswer, error) {
+	return ask[events.EpochAnswer](ctx, c, events.CmdSessionReset, events.Reset{To: to, Reason: reason})
+}
+
+// Finalize ends a session's open epoch.
+func (c *Conn) Finalize(ctx context.Context, to, reason string) (events.EpochAnswer, error) {
+	return ask[events.EpochAnswer](ctx, c, events.CmdSessionFinalize, events.Finalize{To: to, Reason: reason})
+}
+
+// Interrupt has the running turn aborted and returns how it ended. A turn that is named
+// and no longer runs is left alone.
+func (c *Conn) Interrupt(ctx context.Context, to string, turn events.TurnID, reason string) (events.Ended, error) {
+	return ask[events.Ended](ctx, c, events.CmdTurnInterrupt, events.Interrupt{To: to, Turn: turn, Reason: reason})
+}
+
+// Submit puts a message into a session.
+func (c *Conn) Submit(ctx context.Context, s events.Submit) (events.Receipt, error) {
+	return ask[events.Receipt](ctx, c, events.CmdContinuationSubmit, s)
+}
+
+// Receipt tells where an item stands.
+func (c *Conn) Receipt(ctx context.Context, id events.ReceiptID) (events.Receipt, error) {
+	return ask[events.Receipt](ctx, c, events.CmdContinuationReceipt, events.ReceiptShow{ID: id})
+}
+
+// Turn tells what is known of a turn, at any time.
+func (c *Conn) Turn(ctx context.Context, id events.TurnID) (events.TurnView, error) {
+	return ask[events.TurnView](ctx, c, events.CmdTurnShow, events.TurnShow{Turn: id})
+}
+
+// Show returns a session's folded state.
+func (c *Conn) Show(ctx context.Context, to string) (events.SessionView, error) {
+	return ask[events.SessionView](ctx, c, events.CmdSessionShow, events.SessionShow{To: to})
+}
+
+// Sessions yields the sessions of the profile in order of their ids, page by page. The
+// sequence ends after the first error.
+func (c *Conn) Sessions(ctx context.Context, q events.SessionList) iter.Seq2[events.SessionSummary, error] {
+	return func(yield func(events.SessionSummary, error) bool) {
+		for {
+			page, err := ask[events.Sessions](ctx, c, events.CmdSessionList, q)
+			if err != nil {
+				yield(events.SessionSummary{}, err)
+				return
+			}
+			for _, s := range page.Sessions {
+				if !yield(s, nil) {
+					return
+				}
+				q.After = s.Session
+			}
+			if !page.More {
+				return
+			}
+		}
+	}
+}
+
+// SelectTarget returns what pins a target as it is now. It starts nothing.
+func (c *Conn) SelectTarget(ctx context.Context, name events.TargetName) (events.Selection, error) {
+	return ask[events.Selection](ctx, c, events.CmdTargetSelect, events.SelectTarget{Name: name})
+}
+
+// Targets returns the profile's targets.
+func (c *Conn) Targets(ctx context.Context) ([]events.TargetRegistered, error) {
+	a, err := ask[events.Targets](ctx, c, events.CmdTargetList, events.TargetList{})
+	return a.Targets, err
+}
+
+// RegisterTarget declares a target under a lease that this instance holds.
+func (c *Conn) RegisterTarget(ctx context.Context, spec events.TargetSpec, fence events.Fence) (events.Selection, error) {
+	return ask[events.Selection](ctx, c, events.CmdTargetRegister, events.RegisterTarget{Spec: spec, Instance: c.instance, LeaseFence: fence})
+}
+
+// WithdrawTarget takes a target back.
+func (c *Conn) WithdrawTarget(ctx context.Context, name events.TargetName, reason string) error {
+	return c.Do(ctx, events.CmdTargetWithdraw, events.WithdrawTarget{Name: name, Instance: c.instance, Reason: reason}, nil)
+}
+
+// StartExec runs a command for a session in a selected target.
+func (c *Conn) StartExec(ctx context.Context, s events.StartExec) (events.ExecAnswer, error) {
+	return ask[events.ExecAnswer](ctx, c, events.CmdExecStart, s)
+}
+
+// StopExec asks for the end of an exec's process tree.
+func (c *Conn) StopExec(ctx context.Context, s events.StopExec) (events.ExecAnswer, error) {
+	return ask[events.ExecAnswer](ctx, c, events.CmdExecStop, s)
+}
+
+// Leases returns the profile's leases on record.
+func (c *Conn) Leases(ctx context.Context) ([]events.LeaseView, error) {
+	a, err := ask[events.Leases](ctx, c, events.CmdLeaseList, events.LeaseList{})
+	return a.Leases, err
+}
+
+// Tips returns the newest positions of scopes, or, with none named, of all scopes of
+// the profile.
+func (c *Conn) Tips(ctx context.Context, scopes ...events.Scope) ([]events.Tip, error) {
+	const most = 1000 // a call
+	var out []events.Tip
+	for len(scopes) > most {
+		a, err := ask[events.Tips](ctx, c, events.CmdLogTips, events.LogTips{Scopes: scopes[:most]})
+		if err != nil {
+			return nil, err
+		}
+		out, scopes = append(out, a.Tips...), scopes[most:]
+	}
+	for q := (events.LogTips{Scopes: scopes}); ; {
+		a, err := ask[events.Tips](ctx, c, events.CmdLogTips, q)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a.Tips...)
+		if !a.More || len(a.Tips) == 0 {
+			return out, nil
+		}
+		q.After = a.Tips[len(a.Tips)-1].Scope
+	}
+}
