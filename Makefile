@@ -1,0 +1,40 @@
+# Keryx. `make help` lists the targets.
+
+GO            ?= go
+LINT          := tools/bin/golangci-lint
+# The race detector makes tests slower; the bound is for all packages together.
+TEST_TIMEOUT  ?= 10m
+
+.DEFAULT_GOAL := all
+.PHONY: all build lint test unit fmt generate clean help
+
+all: build test ## build, lint and test (the default)
+
+build: ## build the three binaries into bin/
+	$(GO) build -o bin/ ./cmd/...
+
+lint: $(LINT) ## run the linters, check formatting and go.mod
+	$(GO) mod tidy -diff
+	$(LINT) run ./...
+
+test: lint unit ## lint, then run all tests with the race detector
+
+unit: ## run all tests with the race detector, without the linters
+	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+
+fmt: $(LINT) ## rewrite files as the formatters want them
+	$(LINT) fmt ./...
+
+generate: ## rewrite the schemas from the catalogue
+	$(GO) generate ./...
+
+clean: ## remove what the other targets made
+	rm -rf bin tools/bin
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The linter has a module of its own, so that its dependencies stay out of ours.
+$(LINT): tools/go.mod tools/go.sum
+	$(GO) build -C tools -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
