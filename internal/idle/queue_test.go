@@ -34,8 +34,8 @@ func ids(its []events.Item) []string {
 	return out
 }
 
-func offer(id string, items ...events.ReceiptID) idle.Offer {
-	return idle.Offer{ID: events.OfferID(id), Items: items, At: start, Deadline: idle.OfferDeadline}
+func offer(items ...events.ReceiptID) idle.Offer {
+	return idle.Offer{ID: "o", Items: items, At: start, Deadline: idle.OfferDeadline}
 }
 
 func state(q *idle.Queue, id string) events.ItemState {
@@ -75,7 +75,7 @@ func TestWhatBecomesOfAnOffer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			q := queue("a", "b")
-			q.Offer(offer("o", "a"))
+			q.Offer(offer("a"))
 			tt.act(q)
 			if _, _, open := q.Open(); open != tt.open || state(q, "a") != tt.state {
 				t.Errorf("open %v, state %s", open, state(q, "a"))
@@ -90,7 +90,7 @@ func TestWhatBecomesOfAnOffer(t *testing.T) {
 func TestAnUnresolvedItemComesBackOnlyWhenRequeued(t *testing.T) {
 	t.Parallel()
 	q := queue("a", "b")
-	q.Offer(offer("o", "a"))
+	q.Offer(offer("a"))
 	q.Unresolve([]events.ReceiptID{"a"}, "silence")
 	q.Enqueue(item("a"))
 	if diff := cmp.Diff([]string{"b"}, ids(q.Waiting())); diff != "" {
@@ -109,7 +109,7 @@ func TestKeysAreForgottenAfterTheirLifeOrWhenThereAreTooMany(t *testing.T) {
 		it := item(fmt.Sprint("r", n))
 		it.IdempotencyKey, it.Sender, it.QueuedAt, it.BodyDigest = fmt.Sprint("k", n), "gw", at, "d"
 		q.Enqueue(it)
-		q.Offer(offer("o", it.Receipt))
+		q.Offer(offer(it.Receipt))
 		q.Accept([]events.ReceiptID{it.Receipt}, "t")
 	}
 	add(0, start)
@@ -180,7 +180,7 @@ func move(rt *rapid.T, q *idle.Queue, id events.ReceiptID) {
 	case 0, 1:
 		q.Enqueue(item(string(id)))
 	case 2:
-		q.Offer(offer("o", id))
+		q.Offer(offer(id))
 	case 3:
 		q.Accept(one, turn)
 	case 4:

@@ -17,9 +17,9 @@ func TestCase_B1_three_finalizes_give_one_event_and_one_reason(t *testing.T) {
 		t.Fatalf("first answer %+v", first)
 	}
 	for _, by := range []events.Principal{gw1, op} {
-		e := l.refused(by, events.Finalize{To: "k1", Reason: "mine"}, events.CodeAlreadyFinalized)
-		if e.Details["reason"] != "done" || e.Details["epoch"] != "1" {
-			t.Errorf("details %v", e.Details)
+		details := l.refused(by, events.Finalize{To: "k1", Reason: "mine"}, events.CodeAlreadyFinalized)
+		if details["reason"] != "done" || details["epoch"] != "1" {
+			t.Errorf("details %v", details)
 		}
 	}
 	do[events.Done](l, self, lifecycle.BusStopped{})
@@ -136,9 +136,9 @@ func TestCase_C6_one_idle_per_turn_whatever_is_said_twice(t *testing.T) {
 	if again := l.end(f, t7, events.OutcomeCompleted); again.Outcome != events.OutcomeCompleted || again.Late {
 		t.Errorf("repeat answered %+v", again)
 	}
-	e := l.refused(host, events.End{Session: session, Fence: f, Turn: t7, Outcome: events.OutcomeAborted}, events.CodeAlreadyEnded)
-	if e.Details["outcome"] != "completed" {
-		t.Errorf("details %v", e.Details)
+	details := l.refused(host, events.End{Session: session, Fence: f, Turn: t7, Outcome: events.OutcomeAborted}, events.CodeAlreadyEnded)
+	if details["outcome"] != "completed" {
+		t.Errorf("details %v", details)
 	}
 	l.end(f, l.accept(f), events.OutcomeAborted)
 	var reasons []events.Outcome

@@ -62,9 +62,9 @@ func TestAnExecEndsOnceByTheWordOfItsExecutor(t *testing.T) {
 	if again := do[events.Done](l, exe, exited); again != first {
 		t.Errorf("again %+v, first %+v", again, first)
 	}
-	e := l.refused(exe, lost, events.CodeAlreadyEnded)
-	if e.Details["outcome"] != "exec.exited" {
-		t.Errorf("details %v", e.Details)
+	details := l.refused(exe, lost, events.CodeAlreadyEnded)
+	if details["outcome"] != "exec.exited" {
+		t.Errorf("details %v", details)
 	}
 	l.refused(exe, started, events.CodeAlreadyEnded)
 	if n := count(l, events.TypeExecExited); n != 1 {

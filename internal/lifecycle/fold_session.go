@@ -47,12 +47,28 @@ func (s *State) addNames(n events.Names, owner events.PrincipalName) {
 			s.Names = append(slices.Delete(s.Names, i, i+1), given)
 		}
 	}
+	s.trimRuntimes()
 	if n.StoredSessionID != "" && len(s.Lineage) == 0 {
 		s.Lineage = []events.Anchor{{StoredSessionID: n.StoredSessionID, Epoch: s.Epoch}}
 	}
 	s.Home = or(n.Home, s.Home)
 	s.Source = or(n.Source, s.Source)
 	s.Surface = or(n.Surface, s.Surface)
+}
+
+// trimRuntimes forgets the oldest runtime ids, of which every attach may bring one.
+func (s *State) trimRuntimes() {
+	live := func(o events.OwnedName) bool { return o.Kind == events.KindRuntime && o.Current }
+	n := 0
+	for _, o := range s.Names {
+		if live(o) {
+			n++
+		}
+	}
+	for ; n > MaxRuntimes; n-- {
+		i := slices.IndexFunc(s.Names, live)
+		s.Names = slices.Delete(s.Names, i, i+1)
+	}
 }
 
 func or[T comparable](v, fallback T) T {

@@ -52,9 +52,10 @@ type ledger struct {
 	sent  []lifecycle.Effect
 }
 
-func newLedger(t testing.TB) *ledger {
+func newLedger(tb testing.TB) *ledger {
+	tb.Helper()
 	return &ledger{
-		t: t, now: start, names: map[events.Name]lifecycle.NameHit{},
+		t: tb, now: start, names: map[events.Name]lifecycle.NameHit{},
 		crash: func() bool { return false },
 	}
 }
@@ -252,8 +253,9 @@ func try[A any](l *ledger, by events.Principal, data any) (A, error) {
 	return out, nil
 }
 
-// refused runs a command that must be refused with a code and change nothing.
-func (l *ledger) refused(by events.Principal, data any, code events.Code) *events.Error {
+// refused runs a command that must be refused with a code and change nothing. It
+// returns the details of the refusal.
+func (l *ledger) refused(by events.Principal, data any, code events.Code) map[string]string {
 	l.t.Helper()
 	n := len(l.records)
 	_, _, err := l.run(l.command(by, l.id(), data))
@@ -264,7 +266,7 @@ func (l *ledger) refused(by events.Principal, data any, code events.Code) *event
 	if len(l.records) != n {
 		l.t.Fatalf("%T was refused and appended %v", data, l.types()[n:])
 	}
-	return e
+	return e.Details
 }
 
 func (l *ledger) types() []string {

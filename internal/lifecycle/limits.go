@@ -8,8 +8,11 @@ const (
 	AnswerLife = 24 * time.Hour
 	// MaxAnswers is how many answers of a session are remembered.
 	MaxAnswers = 4096
-	// MaxNames is how many current names a session may have.
+	// MaxNames is how many current names a session may have, runtime ids not counted.
 	MaxNames = 128
+	// MaxRuntimes is how many of its runtime ids a session remembers; the records of
+	// older ones still lead to it.
+	MaxRuntimes = 64
 	// MaxNameBytes is the largest external id.
 	MaxNameBytes = 1024
 	// DefaultLeaseTTL is how long a host may be silent, unless it says otherwise.

@@ -48,8 +48,8 @@ type machine struct {
 }
 
 func newMachine(t *testing.T, rt *rapid.T) *machine {
-	m := &machine{ledger: newLedger(t), rt: rt, answers: map[events.CommandID]events.Raw{}}
-	m.ledger.t = rtb{t, rt}
+	t.Helper()
+	m := &machine{ledger: newLedger(rtb{t, rt}), rt: rt, answers: map[events.CommandID]events.Raw{}}
 	m.crash = func() bool { return m.rarely("crash", 9) }
 	m.submitTo(session) // unknown names create nothing
 	if len(m.records) != 0 {
@@ -161,7 +161,9 @@ func (m *machine) endTurn(i lifecycle.Interruption) {
 		})
 		return
 	}
-	m.run(m.command(self, m.id(), lifecycle.TurnTimeout{Turn: i.Turn}))
+	if _, _, err := m.run(m.command(self, m.id(), lifecycle.TurnTimeout{Turn: i.Turn})); err != nil && !errors.Is(err, errCrashed) {
+		m.rt.Fatalf("turn timeout: %v", err)
+	}
 }
 
 // learn notes ids that later commands may use.
@@ -246,11 +248,11 @@ func carryOf(data any) *events.Carry {
 	return nil
 }
 
-func decodeTo[T any](t testing.TB, raw []byte) T {
-	t.Helper()
+func decodeTo[T any](tb testing.TB, raw []byte) T {
+	tb.Helper()
 	var out T
 	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatalf("decode %s: %v", raw, err)
+		tb.Fatalf("decode %s: %v", raw, err)
 	}
 	return out
 }

@@ -142,7 +142,7 @@ func changed(asked, known string) string {
 func (s *State) roomFor(n int) error {
 	current := 0
 	for _, o := range s.Names {
-		if o.Current {
+		if o.Current && o.Kind != events.KindRuntime {
 			current++
 		}
 	}
@@ -174,6 +174,9 @@ func pick(names events.Names, kept []events.Name) events.Names {
 // that says nothing leaves the old one.
 func (s *State) reopenNamed(c Command, d events.Register) (Decision, error) {
 	fresh := s.newNames(c, d.Names, s.Epoch+1)
+	if err := s.roomFor(len(fresh)); err != nil {
+		return Decision{}, err
+	}
 	draft := s.reopen(c)
 	reg := draft.Data.(events.SessionRegistered)
 	reg.Names = pick(d.Names, fresh)

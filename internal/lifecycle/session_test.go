@@ -248,7 +248,9 @@ func TestARunningTurnIsInterruptedBeforeItsEpochEnds(t *testing.T) {
 		if err != nil || wait == nil || wait.Turn != turn || wait.Instance != "i1" {
 			t.Fatalf("%T: wait %+v, err %v", data, wait, err)
 		}
-		l.run(l.command(self, "", lifecycle.TurnTimeout{Turn: turn}))
+		if _, _, err := l.run(l.command(self, "", lifecycle.TurnTimeout{Turn: turn})); err != nil {
+			t.Fatalf("turn timeout: %v", err)
+		}
 		if raw, wait, err := l.run(c.Pinned(*wait)); err != nil || wait != nil || len(raw) == 0 {
 			t.Fatalf("%T again: %s, wait %+v, err %v", data, raw, wait, err)
 		}
@@ -373,4 +375,25 @@ func TestTheStateSaysWhatItWaitsFor(t *testing.T) {
 	want(events.StatusAttached, "")
 	do[events.EpochAnswer](l, gw1, events.Finalize{To: "k1", Reason: "bye"})
 	want(events.StatusFinalized, "")
+}
+
+func TestRuntimeIdsOfManyAttachesAreBounded(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.register(events.Policy{})
+	for i := range lifecycle.MaxRuntimes + 10 {
+		f := do[events.Attached](l, host, events.Attach{
+			Session: session, Instance: "i1", RuntimeSessionID: events.RuntimeSessionID(fmt.Sprint("r", i)),
+		}).Fence
+		do[events.Done](l, host, events.Detach{Session: session, Fence: f})
+	}
+	if got := len(l.state.Names); got != lifecycle.MaxRuntimes+1 {
+		t.Errorf("%d names", got)
+	}
+	if got := l.state.CurrentNames(); got.RuntimeSessionID != "r73" || got.GatewaySessionKey != "k1" {
+		t.Errorf("names %+v", got)
+	}
+	if l.names[events.Name{Kind: events.KindRuntime, Value: "r0"}].Record.Session != session {
+		t.Error("the oldest id's record still leads to the session")
+	}
 }

@@ -157,7 +157,9 @@ func TestCommandsOlderThanTheMemoryAreRefused(t *testing.T) {
 		}
 	})
 	first := l.command(gw1, l.id(), events.Submit{To: "k1"})
-	l.run(first)
+	if _, _, err := l.run(first); err != nil {
+		t.Fatalf("first command: %v", err)
+	}
 	l.fillAnswers(lifecycle.MaxAnswers - 1)
 	if _, ok := l.state.Answer(first.ID); !ok {
 		t.Fatal("forgotten too early")

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -22,9 +23,9 @@ func TestOneInstanceOfAWantedHostAttaches(t *testing.T) {
 		t.Errorf("again %+v", again)
 	}
 	for _, by := range []events.Principal{host, aide} {
-		e := l.refused(by, events.Attach{Session: session, Instance: "i2"}, events.CodeAlreadyAttached)
-		if e.Details["host"] != "host" || e.Details["instance"] != "i1" {
-			t.Errorf("details %v", e.Details)
+		details := l.refused(by, events.Attach{Session: session, Instance: "i2"}, events.CodeAlreadyAttached)
+		if details["host"] != "host" || details["instance"] != "i1" {
+			t.Errorf("details %v", details)
 		}
 	}
 	do[events.EpochAnswer](l, gw1, events.Finalize{To: "k1", Reason: "x"})
@@ -53,11 +54,11 @@ func TestDetachNeedsAnEndedTurnAndTakesItsOfferBack(t *testing.T) {
 	l := newLedger(t)
 	l.register(events.Policy{})
 	f := l.attach()
-	r := l.submit("m")
+	l.submit("m")
 	turn := l.accept(f)
 	l.refused(host, events.Detach{Session: session, Fence: f}, events.CodeBusy)
 	l.end(f, turn, events.OutcomeCompleted)
-	r = l.submit("n")
+	r := l.submit("n")
 	from := len(l.records)
 	do[events.Done](l, host, events.Detach{Session: session, Fence: f})
 	l.wantTypes(from, "continuation.requeued/1", "session.detached/1")
@@ -75,7 +76,7 @@ func TestADetachCutShortIsNotAnsweredByItsFirstStep(t *testing.T) {
 	l.submit("m")
 	c := l.command(host, l.id(), events.Detach{Session: session, Fence: f})
 	l.crash = func() bool { return true }
-	if _, _, err := l.run(c); err != errCrashed {
+	if _, _, err := l.run(c); !errors.Is(err, errCrashed) {
 		t.Fatalf("first try: %v", err)
 	}
 	if _, ok := l.state.Answer(c.ID); ok {
