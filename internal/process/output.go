@@ -1,0 +1,123 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// reading reads the output streams. A read and the delivery of what it got are one step
+// under mu, so that pieces are delivered in the order in which they were read.
+type reading struct {
+	sink  func(Stream, []byte)
+	files [streams]*os.File
+	wg    sync.WaitGroup
+	ended chan struct{} // closed when both streams have ended
+
+	mu    sync.Mutex
+	buf   []byte
+	total [streams]int64
+	last  time.Time // when the sink returned last
+}
+
+func newReading(files [streams]*os.File, sink func(Stream, []byte)) *reading {
+	if sink == nil {
+		sink = func(Stream, []byte) {}
+	}
+	r := &reading{sink: sink, files: files, buf: make([]byte, MaxRead), ended: make(chan struct{})}
+	for _, s := range Streams() {
+		r.wg.Go(func() { r.read(s) })
+	}
+	go func() { r.wg.Wait(); close(r.ended) }()
+	return r
+}
+
+// read reads one stream to its end: nobody holds it open any more, or close was called.
+func (r *reading) read(s Stream) {
+	conn, err := r.files[s].SyscallConn()
+	if err != nil {
+		return
+	}
+	ended := false
+	for !ended {
+		// An error means the file was closed under us; the pipe itself has no others.
+		if err := conn.Read(func(fd uintptr) (done bool) {
+			done, ended = r.step(s, int(fd))
+			return done
+		}); err != nil {
+			return
+		}
+	}
+}
+
+// step reads once. done is false when there was nothing to read.
+func (r *reading) step(s Stream, fd int) (done, ended bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, err := unix.Read(fd, r.buf)
+	switch {
+	case errors.Is(err, unix.EINTR):
+		return true, false
+	case errors.Is(err, unix.EAGAIN):
+		return false, false
+	case err != nil || n == 0:
+		return true, true
+	}
+	r.total[s] += int64(n)
+	r.sink(s, r.buf[:n])
+	r.last = time.Now()
+	return true, false
+}
+
+// close ends the reading and waits until the last piece was delivered.
+func (r *reading) close() {
+	for _, f := range r.files {
+		_ = f.Close()
+	}
+	<-r.ended
+}
+
+// pending returns how much will have been read in total of each stream once what is in
+// the pipes now was read. ok is false while a piece is being delivered.
+func (r *reading) pending() (until [streams]int64, ok bool) {
+	if !r.mu.TryLock() {
+		return until, false
+	}
+	defer r.mu.Unlock()
+	for _, s := range Streams() {
+		until[s] = r.total[s] + waiting(r.files[s])
+	}
+	return until, true
+}
+
+// waiting returns how many bytes are in a pipe (FIONREAD, which Linux also calls TIOCINQ).
+func waiting(f *os.File) (n int64) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = conn.Control(func(fd uintptr) {
+		if v, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
+			n = int64(v)
+		}
+	})
+	return n
+}
+
+// reached reports whether each stream was read up to until, and when the last piece was
+// delivered. ok is false while a piece is being delivered.
+func (r *reading) reached(until [streams]int64) (last time.Time, ok bool) {
+	if !r.mu.TryLock() {
+		return time.Time{}, false
+	}
+	defer r.mu.Unlock()
+	for _, s := range Streams() {
+		if r.total[s] < until[s] {
+			return time.Time{}, false
+		}
+	}
+	return r.last, true
+}

@@ -1,0 +1,145 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a running process tree. It is safe for concurrent use.
+type Process struct {
+	pid     int
+	spec    Spec
+	grace   time.Duration
+	began   time.Time
+	handle  *os.Process
+	tree    *tree
+	io      *stdio
+	reading *reading
+	stops   chan time.Duration // graces; taken by run until done
+	done    chan struct{}
+	exit    Exit // set before done is closed
+	feeding sync.WaitGroup
+}
+
+// Start launches a process tree and returns once it runs. The tree is stopped when ctx
+// ends. The caller must call [Process.Wait], which alone waits for all that was begun.
+//
+// Errors wrap [ErrInvalid] or are a [*LaunchError]; then nothing runs.
+func Start(ctx context.Context, spec Spec) (*Process, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	grace, err := graceOf(spec.Grace)
+	if err != nil {
+		return nil, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, &LaunchError{Op: "execute", Name: spec.Argv[0], Err: err}
+	}
+	p := &Process{spec: spec, grace: grace, stops: make(chan time.Duration), done: make(chan struct{})}
+	if err := p.launch(); err != nil {
+		return nil, err
+	}
+	p.feed()
+	p.reading = newReading(p.io.out, spec.Output)
+	go p.run(ctx)
+	return p, nil
+}
+
+func (p *Process) launch() error {
+	if err := checkDir(p.spec.Dir); err != nil {
+		return err
+	}
+	file, err := lookUp(p.spec.Argv[0], p.spec.Env, p.spec.Dir)
+	if err != nil {
+		return err
+	}
+	if err := sealDescriptors(); err != nil {
+		return &LaunchError{Op: "execute", Name: p.spec.Argv[0], Err: err}
+	}
+	if p.io, err = openStdio(p.spec.Stdin != nil); err != nil {
+		return &LaunchError{Op: "execute", Name: p.spec.Argv[0], Err: err}
+	}
+	if err := p.fork(file); err != nil {
+		p.io.close()
+		return &LaunchError{Op: "execute", Name: p.spec.Argv[0], Err: reason(err)}
+	}
+	return nil
+}
+
+func (p *Process) fork(file string) error {
+	env := p.spec.Env
+	if env == nil {
+		env = []string{} // nil would mean our own
+	}
+	p.began = time.Now()
+	handle, err := os.StartProcess(file, p.spec.Argv, &os.ProcAttr{
+		Dir: p.spec.Dir, Env: env, Files: p.io.children, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return err
+	}
+	p.io.closeChildren()
+	p.handle, p.pid = handle, handle.Pid
+	p.tree, err = newTree(p.pid, p.spec.Mark)
+	if err != nil {
+		// Without /proc nothing could be proved about the tree: it must not run.
+		_ = handle.Kill()
+		_, _ = handle.Wait()
+	}
+	return err
+}
+
+// reason strips the path that os adds to a system's error.
+func reason(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// feed writes stdin. It ends when all is written, the reader is gone, or the pipe is
+// closed at the end of the process.
+func (p *Process) feed() {
+	if p.io.stdin == nil {
+		return
+	}
+	p.feeding.Go(func() {
+		// A process that does not read its input is no fault.
+		_, _ = p.io.stdin.Write(p.spec.Stdin)
+		_ = p.io.stdin.Close()
+	})
+}
+
+// PID returns the leader's process id.
+func (p *Process) PID() int { return p.pid }
+
+// Done is closed when the tree has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait blocks until the tree has ended and returns how.
+func (p *Process) Wait() Exit {
+	<-p.done
+	return p.exit
+}
+
+// Stop asks for the end: TERM now, KILL after grace; it does not wait. Nil means
+// [DefaultGrace], 0 KILL at once; a negative one is refused with [ErrInvalid]. A
+// second Stop can shorten the grace of the first, never lengthen it. After the end it
+// does nothing.
+func (p *Process) Stop(grace *time.Duration) error {
+	g, err := graceOf(grace)
+	if err != nil {
+		return err
+	}
+	select {
+	case p.stops <- g:
+	case <-p.done:
+	}
+	return nil
+}
