@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
 
 	"keryx/internal/broker"
 	"keryx/internal/bustest"
@@ -32,17 +33,20 @@ func (l *lines) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-const endMark = "test.end"
-
 // listen hears all that reaches the pattern. The returned function tells the subjects
-// heard so far; it needs no timer, because the server delivers to one connection in
-// order: what was published before a flush comes before a mark published after it.
+// heard since it was last called; it needs no timer, because the server delivers to one
+// connection in order: what was published before a flush comes before a mark published
+// after it.
 func listen(t *testing.T, b *broker.Broker, pattern string) func() []string {
 	t.Helper()
 	nc := bustest.System(t, b)
 	all := make(chan *nats.Msg, 1<<16)
-	mark := nats.NewInbox()
-	for _, p := range []string{pattern, mark} {
+	mark := "mark." + nuid.Next()
+	patterns := []string{pattern, mark}
+	if pattern == ">" {
+		patterns = patterns[:1] // it hears the mark too
+	}
+	for _, p := range patterns {
 		if _, err := nc.ChanSubscribe(p, all); err != nil {
 			t.Fatal(err)
 		}
@@ -58,25 +62,10 @@ func listen(t *testing.T, b *broker.Broker, pattern string) func() []string {
 		var heard []string
 		for m := range all {
 			if m.Subject == mark {
-				return dedupe(heard, pattern)
+				break
 			}
 			heard = append(heard, m.Subject)
 		}
-		return nil
-	}
-}
-
-// dedupe is needed by nothing but ">", which hears the mark's subject twice; marks are
-// left out.
-func dedupe(heard []string, pattern string) []string {
-	if pattern != ">" {
 		return heard
 	}
-	var out []string
-	for _, s := range heard {
-		if !strings.HasPrefix(s, "_INBOX.") {
-			out = append(out, s)
-		}
-	}
-	return out
 }
