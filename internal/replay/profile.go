@@ -1,0 +1,32 @@
+package replay
+
+import (
+	"fmt"
+
+	"keryx/events"
+)
+
+func tellTargetRegistered(d events.TargetRegistered) (string, tone) {
+	text := fmt.Sprintf("%s (%s) at %s, generation %d", d.Spec.Name, d.Spec.Kind, d.Executor, d.Generation)
+	if d.Spec.Cwd != "" {
+		text += ", in directory " + d.Spec.Cwd
+	}
+	return text, plain
+}
+
+func tellTargetWithdrawn(d events.TargetWithdrawn) (string, tone) {
+	return fmt.Sprintf("%s at %s, generation %d: %s", d.Name, d.Executor, d.Generation, d.Reason), plain
+}
+
+func tellRefused(d events.AuditRefused) (string, tone) {
+	text := fmt.Sprintf("%s tried %s", d.Principal, d.Command.Short())
+	if d.Target != "" {
+		text += " on " + quoted(d.Target)
+	}
+	return fmt.Sprintf("%s: %s: %s", text, d.Code, d.Message), bad
+}
+
+func tellRegressed(d events.StoreRegressed) (string, tone) {
+	return fmt.Sprintf("served although the store ends at %s and once reached %s, generation %d",
+		d.Last, d.HighWater, d.Generation), bad
+}
