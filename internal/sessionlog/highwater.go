@@ -58,10 +58,14 @@ type HighWater struct {
 }
 
 // OpenHighWater compares a store with its high-water file and returns the mark to go on
-// from, or *[RegressedError]. A store without a file gets one.
+// from, or *[RegressedError]. A store without a file gets one; that such a store was not
+// empty is logged, because nothing tells then what it once held.
 func OpenHighWater(dir string, created time.Time, last events.Sequence) (*HighWater, error) {
 	m, err := readMark(dir)
 	if errors.Is(err, fs.ErrNotExist) {
+		if last > 0 {
+			slog.Warn("a store without a high-water mark: taken as it is", "dir", dir, "last", last)
+		}
 		return newHighWater(dir, mark{Created: created, Last: last, Generation: 1})
 	}
 	if err != nil {
@@ -149,19 +153,30 @@ func (h *HighWater) save() error {
 	return nil
 }
 
-func replaceFile(path string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+// replaceFile writes path anew so that after a crash of process or machine it has the
+// old content or the new. Its temporary file has a fixed name: the directory has one
+// user at a time, and what a kill leaves is written over.
+func replaceFile(path string, b []byte) error {
+	temp := path + ".tmp"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
 	_, werr := f.Write(b)
 	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -42,15 +42,21 @@ var ErrUnknownResult = errors.New("the append's result is unknown")
 // SequenceError means that a subject was not at the expected sequence. Nothing was
 // stored.
 type SequenceError struct {
-	// Subject of the first message of the refused append.
-	Subject string
-	// Reason is the server's text.
-	Reason string
+	// Subject and Expected are those of the refused message; zero for a batch, of
+	// which the server does not say which message it refused.
+	Subject  string
+	Expected events.Sequence
+	// Last is the sequence that the refused message's subject is at, as far as the
+	// server tells it, else 0.
+	Last events.Sequence
 }
 
 // Error implements error.
 func (e *SequenceError) Error() string {
-	return fmt.Sprintf("append to %s: not at the expected sequence: %s", e.Subject, e.Reason)
+	if e.Subject == "" {
+		return fmt.Sprintf("a subject of the batch is at sequence %d, not where it was expected", e.Last)
+	}
+	return fmt.Sprintf("the subject is at sequence %d, not at %d", e.Last, e.Expected)
 }
 
 // Log reads and appends one stream. It is safe for concurrent use and has nothing to

@@ -79,19 +79,19 @@ func (l *Log) get(ctx context.Context, r getRequest, fn func(Stored) error) (pen
 		return 0, fmt.Errorf("encode request: %w", err)
 	}
 	inbox := l.nc.NewInbox()
-	sub, err := l.nc.SubscribeSync(inbox)
+	got := make(chan *nats.Msg, r.Batch+1) // never full: the batch, and its end
+	sub, err := l.nc.ChanSubscribe(inbox, got)
 	if err != nil {
 		return 0, fmt.Errorf("subscribe: %w", err)
 	}
 	defer func() { err = errors.Join(err, ignoreClosed(sub.Unsubscribe())) }()
-	if err := sub.SetPendingLimits(-1, -1); err != nil { // bounded by the request
-		return 0, fmt.Errorf("lift the subscription's limits: %w", err)
-	}
 	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+l.name, inbox, body); err != nil {
 		return 0, fmt.Errorf("request: %w", err)
 	}
+	patience := time.NewTimer(pageWait)
+	defer patience.Stop()
 	for {
-		m, err := next(ctx, sub)
+		m, err := next(ctx, got, patience)
 		if err != nil {
 			return 0, err
 		}
@@ -116,14 +116,22 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-func next(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, pageWait)
-	defer cancel()
-	m, err := sub.NextMsgWithContext(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("wait for the next message: %w", err)
+// next waits for a message, anew for pageWait.
+func next(ctx context.Context, got <-chan *nats.Msg, patience *time.Timer) (*nats.Msg, error) {
+	select {
+	case m := <-got: // the usual case, without touching the timer
+		return m, nil
+	default:
 	}
-	return m, nil
+	patience.Reset(pageWait)
+	select {
+	case m := <-got:
+		return m, nil
+	case <-patience.C:
+		return nil, fmt.Errorf("no message came within %v", pageWait)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the next message: %w", context.Cause(ctx))
+	}
 }
 
 // endOf tells whether m ends a batch: 204 after the last message, 404 for none at all.
@@ -137,8 +145,10 @@ func endOf(m *nats.Msg) (pending uint64, end bool, err error) {
 			return 0, true, fmt.Errorf("decode the batch's end: %w", err)
 		}
 		return pending, true, nil
-	case "404":
+	case "404": // none at all
 		return 0, true, nil
+	case "503": // no responders
+		return 0, true, events.Errorf(events.CodeUnavailable, "no stream answers now")
 	default:
 		return 0, true, fmt.Errorf("the server answered %s %s", status, m.Header.Get("Description"))
 	}
