@@ -69,10 +69,27 @@ func askEverything(s *lifecycle.State) {
 		lifecycle.Remind(s, start, now)
 		for _, by := range []events.Principal{gw1, op, host, exe, self} {
 			for _, data := range []any{
-				events.Register{}, events.Alias{}, events.Attach{}, events.Detach{}, events.Reanchor{}, events.Reset{},
-				events.Finalize{}, events.Submit{}, events.Accept{}, events.Decline{}, events.End{}, events.Interrupt{},
-				events.StartExec{}, events.StopExec{}, events.ReportStarted{}, events.ReportExited{}, events.ReportLost{},
-				lifecycle.HostLost{}, lifecycle.ExecutorLost{}, lifecycle.TurnTimeout{}, lifecycle.BusStopped{},
+				events.Register{},
+				events.Alias{},
+				events.Attach{},
+				events.Detach{},
+				events.Reanchor{},
+				events.Reset{},
+				events.Finalize{},
+				events.Submit{},
+				events.Accept{},
+				events.Decline{},
+				events.End{},
+				events.Interrupt{},
+				events.StartExec{},
+				events.StopExec{},
+				events.ReportStarted{},
+				events.ReportExited{},
+				events.ReportLost{},
+				lifecycle.HostLost{},
+				lifecycle.ExecutorLost{},
+				lifecycle.TurnTimeout{},
+				lifecycle.BusStopped{},
 			} {
 				// Refusals are fine here; only a panic is not.
 				_, _ = lifecycle.Decide(s, lifecycle.Command{Caller: by, Data: data, Now: now, Session: session, Mint: mint})
