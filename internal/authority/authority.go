@@ -1,0 +1,151 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"keryx/events"
+	"keryx/internal/leases"
+	"keryx/internal/sessionlog"
+)
+
+// Registry tells who a principal is.
+type Registry interface {
+	Lookup(events.Profile, events.PrincipalName) (events.Principal, bool)
+	DefaultHosts(events.Profile) []events.PrincipalName
+}
+
+// Config is what an authority works with. Conn, Log, Leases and Registry are needed.
+type Config struct {
+	// Conn has the full rights of the broker's system user; its owner closes it.
+	Conn     *nats.Conn
+	Log      *sessionlog.Log
+	Leases   *leases.Store
+	Registry Registry
+	// Embedded lists principals that live in this very process: whatever instance
+	// of them the log knows when a term begins is dead.
+	Embedded func() []events.Principal
+	// Generation of the store, the first part of every fence.
+	Generation uint64
+	// Note is told of every sequence written; nil for nobody.
+	Note func(events.Sequence)
+	// SoleOwner says that no other authority of this kind can be alive: it would
+	// live in a process that has the store's lock, and this one has it.
+	SoleOwner bool
+	// Logger defaults to slog.Default.
+	Logger *slog.Logger
+	// Offline serves commands without timers, leases or hosts: the store was opened
+	// by a one-shot command and no other process can be connected.
+	Offline bool
+	// AuthorityTTL is the ttl of the lease bus.authority. Default 5 s.
+	AuthorityTTL time.Duration
+	// InterruptGrace is how long a host may take to end an interrupted turn.
+	// Default 10 s (design section 5).
+	InterruptGrace time.Duration
+	// CommandRate is how many commands a second one principal may send, with bursts
+	// of as many. Default 10,000.
+	CommandRate int
+	// LaneQueue is how many commands may wait for one session. Default 1,024.
+	LaneQueue int
+}
+
+func (c *Config) setDefaults() error {
+	if c.Conn == nil || c.Log == nil || c.Leases == nil || c.Registry == nil {
+		return errors.New("authority: Conn, Log, Leases and Registry must be set")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Embedded == nil {
+		c.Embedded = func() []events.Principal { return nil }
+	}
+	if c.Note == nil {
+		c.Note = func(events.Sequence) {}
+	}
+	c.AuthorityTTL = orDuration(c.AuthorityTTL, 5*time.Second)
+	c.InterruptGrace = orDuration(c.InterruptGrace, 10*time.Second)
+	c.CommandRate = orInt(c.CommandRate, 10_000)
+	c.LaneQueue = orInt(c.LaneQueue, 1024)
+	return nil
+}
+
+func orDuration(d, fallback time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return fallback
+}
+
+func orInt(n, fallback int) int {
+	if n > 0 {
+		return n
+	}
+	return fallback
+}
+
+// Authority stands by for the lease bus.authority and serves while it holds it.
+type Authority struct {
+	cfg      Config
+	instance events.Instance
+	active   atomic.Bool
+}
+
+// New returns an authority that is not running yet.
+func New(cfg Config) (*Authority, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, err
+	}
+	return &Authority{cfg: cfg, instance: events.Instance(events.NewID())}, nil
+}
+
+// Active reports whether this authority takes commands now. It is safe for
+// concurrent use.
+func (a *Authority) Active() bool { return a.active.Load() }
+
+// ErrStopped is the cancel cause of a clean stop: sessions that live as long as the
+// bus are finalized before [Authority.Run] returns.
+var ErrStopped = errors.New("authority stopped")
+
+// Run stands by and serves until ctx ends; it returns nil then. It blocks, and all
+// that it started has ended when it returns.
+func (a *Authority) Run(ctx context.Context) error {
+	if a.cfg.Offline {
+		return a.serve(ctx)
+	}
+	el, err := leases.NewElector(a.cfg.Leases, leases.ElectorConfig{
+		Key: events.AuthorityLease, Holder: events.AuthorityName, Instance: a.instance,
+		TTL: a.cfg.AuthorityTTL, SoleOwner: a.cfg.SoleOwner, Logger: a.cfg.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("stand for %s: %w", events.AuthorityLease, err)
+	}
+	return el.Run(ctx, a.serve)
+}
+
+// serve is one term: it loads the log, takes commands until ctx ends, and drains.
+func (a *Authority) serve(ctx context.Context) error {
+	t, err := newTerm(a.cfg)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := t.load(ctx); err != nil {
+		return fmt.Errorf("load the log: %w", err)
+	}
+	if err := t.start(ctx); err != nil {
+		t.stop(false)
+		return fmt.Errorf("start serving: %w", err)
+	}
+	a.active.Store(true)
+	a.cfg.Logger.Info("authority active", "sessions", t.sessions.count(), "took", time.Since(begun).Round(time.Microsecond))
+	<-ctx.Done()
+	a.active.Store(false)
+	t.stop(errors.Is(context.Cause(ctx), ErrStopped))
+	return nil
+}

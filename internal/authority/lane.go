@@ -1,0 +1,224 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"keryx/events"
+	"keryx/internal/lifecycle"
+	"keryx/internal/sessionlog"
+)
+
+// Bounds of one command: how often a lost race is decided again, and how many events
+// in a row one command may lead to. Both are far above what happens.
+const (
+	maxRaces = 8
+	maxSteps = 64
+)
+
+// lane is one session: its folded state and the commands that wait for it.
+type lane struct {
+	serial
+	profile events.Profile
+	id      events.SessionID
+
+	// stateMu guards state for readers; only the lane's own goroutine changes it.
+	stateMu sync.RWMutex
+	state   lifecycle.State
+
+	// The rest belongs to the lane's goroutine alone.
+	parked    []*parked
+	deadline  time.Time // for the host to end the interrupted turn
+	offerSent time.Time // when the open offer was last told
+}
+
+// errMoved means that the request belongs to another lane by now.
+var errMoved = errors.New("the names belong to another session by now")
+
+// parked is a request that waits for a running turn to end.
+type parked struct {
+	req  *request
+	more []string // reply subjects of repeats
+}
+
+func newLane(t *term, p events.Profile, id events.SessionID) *lane {
+	l := &lane{profile: p, id: id}
+	l.serial = serial{t: t, settle: l.settle}
+	return l
+}
+
+// view calls fn with the state under the readers' lock; fn must not keep it.
+func (l *lane) view(fn func(*lifecycle.State)) {
+	l.stateMu.RLock()
+	defer l.stateMu.RUnlock()
+	fn(&l.state)
+}
+
+// handle decides a request until it is answered or parked.
+func (l *lane) handle(ctx context.Context, req *request) {
+	if l.joinParked(req) {
+		return
+	}
+	answer, parkedFor, err := l.decide(ctx, req)
+	switch {
+	case errors.Is(err, errMoved):
+		l.t.toLane(req)
+	case err != nil:
+		l.t.fail(req, err)
+	case parkedFor != nil:
+		l.park(req, parkedFor)
+	default:
+		l.t.send(req.reply, events.StatusOK, "", answer)
+	}
+}
+
+// decide runs a request's decisions and appends what they ask for.
+func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle.Interruption, error) {
+	races := 0
+	for range maxSteps {
+		cmd, err := l.command(req)
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := lifecycle.Decide(&l.state, cmd)
+		if err != nil || d.Interrupt != nil {
+			return nil, d.Interrupt, err
+		}
+		if len(d.Drafts) == 0 {
+			l.perform(d.Effects)
+			return d.Answer, nil, nil
+		}
+		err = l.commit(ctx, step{decision: d, by: req.caller, cause: req.id, trace: traceOf(req.event), hits: cmd.Hits, now: cmd.Now})
+		if lost, again := l.lostRace(ctx, req, err, &races); lost {
+			if again != nil {
+				return nil, nil, again
+			}
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if d.Again {
+			continue
+		}
+		if a, ok := l.state.Answer(req.id); ok {
+			return a, nil, nil
+		}
+		return nil, nil, events.Errorf(events.CodeInternal, "%s left no answer", req.entry.Type.Short())
+	}
+	return nil, nil, events.Errorf(events.CodeConflict, "%s did not come to an end in %d steps", req.entry.Type.Short(), maxSteps)
+}
+
+// lostRace reports whether err means that the state decided on was old or unknown. It
+// has read the log anew then; the second result is set when trying on is pointless.
+func (l *lane) lostRace(ctx context.Context, req *request, err error, races *int) (bool, error) {
+	var stale *sessionlog.SequenceError
+	if !errors.As(err, &stale) && !errors.Is(err, sessionlog.ErrUnknownResult) {
+		return false, nil
+	}
+	*races++
+	if *races > maxRaces {
+		return true, events.Errorf(events.CodeConflict, "others changed session %s at each of %d tries", l.id, maxRaces)
+	}
+	if err := l.refresh(ctx); err != nil {
+		return true, err
+	}
+	return true, l.t.refreshNames(ctx, l.profile, req.writes())
+}
+
+// command builds what Decide needs of a request.
+func (l *lane) command(req *request) (lifecycle.Command, error) {
+	cmd := lifecycle.Command{
+		ID: req.id, Caller: req.caller, Type: req.entry.Type, Data: req.data,
+		Now: time.Now(), Sent: req.sent(), Session: l.id,
+		DefaultHosts: l.t.cfg.Registry.DefaultHosts(l.profile),
+		Generation:   l.t.cfg.Generation, Mint: events.NewID,
+	}
+	if names := req.writes(); names != nil {
+		cmd.Hits = l.t.hits(l.profile, names)
+		for _, h := range cmd.Hits {
+			if h.Record != nil && h.Record.Session != l.id {
+				if !l.state.Exists() { // two registers of one new name met, the other was first
+					return cmd, errMoved
+				}
+				return cmd, events.Errorf(events.CodeIdentityConflict, "%s %q is session %s", h.Name.Kind, h.Name.Value, h.Record.Session)
+			}
+		}
+	}
+	if start, ok := req.data.(events.StartExec); ok {
+		if err := l.t.checkSelection(l.profile, start.Selection); err != nil {
+			if _, answered := l.state.Answer(req.id); !answered {
+				return cmd, err
+			}
+		}
+	}
+	cmd.Via = l.via(req)
+	return cmd, nil
+}
+
+// via is the name through which a request found this session, as the session has it.
+func (l *lane) via(req *request) *events.OwnedName {
+	if req.session() != "" {
+		return nil
+	}
+	if _, isRegister := req.data.(events.Register); isRegister {
+		return nil
+	}
+	_, name, err := l.t.resolve(l.profile, req.target())
+	if err != nil || name == nil {
+		return nil
+	}
+	return l.state.NameOf(*name)
+}
+
+// joinParked adds a repeat of a parked request to it.
+func (l *lane) joinParked(req *request) bool {
+	for _, p := range l.parked {
+		if p.req.id == req.id {
+			if p.req.reply != req.reply && !slices.Contains(p.more, req.reply) {
+				p.more = append(p.more, req.reply)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// park keeps a request until the running turn has ended, and tells the host.
+func (l *lane) park(req *request, i *lifecycle.Interruption) {
+	req.data = lifecycle.Command{Data: req.data}.Pinned(*i).Data
+	l.parked = append(l.parked, &parked{req: req})
+	if l.deadline.IsZero() {
+		l.deadline = time.Now().Add(l.t.cfg.InterruptGrace)
+	}
+	if l.t.cfg.Offline { // no host can be connected, so none will end it
+		l.deadline = time.Now()
+	}
+	l.t.tell(events.HostSubject(l.profile, i.Host, i.Instance, events.HostInterrupt), events.InterruptTurn{
+		Session: l.id, Turn: i.Turn, Reason: i.Reason, DeadlineMS: l.t.cfg.InterruptGrace.Milliseconds(),
+	})
+}
+
+// unpark decides the parked requests again, in their order.
+func (l *lane) unpark(ctx context.Context) {
+	waiting := l.parked
+	l.parked, l.deadline = nil, time.Time{}
+	for _, p := range waiting {
+		answer, parkedFor, err := l.decide(ctx, p.req)
+		if parkedFor != nil {
+			l.park(p.req, parkedFor)
+			l.parked[len(l.parked)-1].more = p.more
+			continue
+		}
+		for _, reply := range append([]string{p.req.reply}, p.more...) {
+			if err != nil {
+				l.t.refuse(reply, asError(err, events.CodeInternal))
+				continue
+			}
+			l.t.send(reply, events.StatusOK, "", answer)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/synadia-io/orbit.go/jetstreamext"
+
+	"keryx/events"
+	"keryx/internal/sessionlog"
+)
+
+// Bounds of one page: messages, and bytes of their bodies.
+const (
+	pageLimit = 1000
+	pageBytes = 8 << 20
+)
+
+// logPage sends a page of a scope: the messages as they are stored, then the end.
+func (t *term) logPage(ctx context.Context, req *request) {
+	q := req.data.(events.LogPage)
+	limit := q.Limit
+	if limit <= 0 || limit > pageLimit {
+		limit = pageLimit
+	}
+	p := req.caller.Profile
+	if scopeErr := t.checkScope(p, q.Scope); scopeErr != nil {
+		t.fail(req, scopeErr)
+		return
+	}
+	tip, _ := t.tip(p, q.Scope)
+	page, next, err := t.cfg.Log.Page(ctx, events.LogSubject(p, q.Scope), max(q.From, 1), limit, pageBytes)
+	if err != nil {
+		t.fail(req, fmt.Errorf("read %s: %w", q.Scope, err))
+		return
+	}
+	for _, m := range page {
+		t.forward(req.reply, m)
+	}
+	end := events.LogPageEnd{Next: next, Tip: tip}
+	if len(page) > 0 {
+		end.First = page[0].Sequence
+	}
+	t.answerEnd(req.reply, end)
+}
+
+// checkScope refuses a scope that does not exist, so that a typing mistake is not an
+// empty record.
+func (t *term) checkScope(p events.Profile, s events.Scope) error {
+	if s == events.ScopeProfile || t.sessions.lane(p, events.SessionID(s)) != nil {
+		return nil
+	}
+	return unknownSession(string(s))
+}
+
+func (t *term) forward(reply string, m sessionlog.Stored) {
+	out := nats.NewMsg(reply)
+	for k, v := range m.Header {
+		out.Header[k] = v
+	}
+	out.Header.Set(events.HeaderSequence, m.Sequence.String())
+	out.Data = m.Data
+	if err := t.cfg.Conn.PublishMsg(out); err != nil {
+		t.logger.Warn("send a page", "error", err)
+	}
+}
+
+// output sends stored output chunks of an exec, then what is known of the rest.
+func (t *term) output(ctx context.Context, req *request) {
+	q := req.data.(events.Output)
+	end, err := t.outputPage(ctx, req, q)
+	if err != nil {
+		t.fail(req, fmt.Errorf("read output of %s: %w", q.Exec, err))
+		return
+	}
+	t.answerEnd(req.reply, end)
+}
+
+// outputPageLimit bounds a page of output: chunks may have 64 KiB each.
+const outputPageLimit = 128
+
+func (t *term) outputPage(ctx context.Context, req *request, q events.Output) (events.OutputPage, error) {
+	if !events.IsULID(string(q.Session)) || !events.IsULID(string(q.Exec)) {
+		return events.OutputPage{}, events.Errorf(events.CodeInvalid, "session and exec are ULIDs")
+	}
+	subject := events.OutOfAny(req.caller.Profile, q.Session, q.Exec)
+	out, err := sessionlog.OpenStream(ctx, t.cfg.Conn, events.StreamOut)
+	if err != nil {
+		return events.OutputPage{}, err
+	}
+	var end events.OutputPage
+	if end.Stored, err = lastChunk(ctx, out, subject); err != nil {
+		return end, err
+	}
+	if q.Audit {
+		end.Stored, end.Missing, err = auditChunks(ctx, out, subject)
+		if err != nil {
+			return end, err
+		}
+	}
+	if q.TipOnly {
+		return end, nil
+	}
+	page, next, err := out.Page(ctx, subject, max(q.From, 1), outputPageLimit, pageBytes)
+	for _, m := range page {
+		t.forward(req.reply, m)
+	}
+	end.Next = next
+	return end, err
+}
+
+func lastChunk(ctx context.Context, out *sessionlog.Log, subject string) (uint64, error) {
+	m, err := out.Last(ctx, subject)
+	if errors.Is(err, sessionlog.ErrNone) || errors.Is(err, jetstreamext.ErrNoMessages) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return chunkNumber(m), nil
+}
+
+func chunkNumber(m sessionlog.Stored) uint64 {
+	n, err := strconv.ParseUint(m.Header.Get(events.HeaderChunk), 10, 64)
+	if err != nil {
+		return 0 // an executor that numbers nothing has stored nothing that counts
+	}
+	return n
+}
+
+// auditChunks reads all chunks of an exec and returns the highest number and the holes
+// below it. After a re-send the last stored chunk need not be the highest.
+func auditChunks(ctx context.Context, out *sessionlog.Log, subject string) (top uint64, holes []events.ChunkRange, err error) {
+	seen := make(map[uint64]bool)
+	for from := events.Sequence(1); from != 0; {
+		page, next, err := out.Page(ctx, subject, from, outputPageLimit, pageBytes)
+		if err != nil {
+			return 0, nil, err
+		}
+		for _, m := range page {
+			n := chunkNumber(m)
+			seen[n] = true
+			top = max(top, n)
+		}
+		from = next
+	}
+	for n := uint64(1); n <= top; n++ {
+		switch {
+		case seen[n]:
+		case len(holes) > 0 && holes[len(holes)-1].To == n-1:
+			holes[len(holes)-1].To = n
+		default:
+			holes = append(holes, events.ChunkRange{From: n, To: n})
+		}
+	}
+	return top, holes, nil
+}

@@ -1,0 +1,257 @@
+package authority
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"keryx/events"
+	"keryx/internal/sessionlog"
+	"keryx/internal/targets"
+)
+
+// profileLane is the scope _profile of one profile: targets and audit.
+type profileLane struct {
+	serial
+	profile events.Profile
+
+	stateMu  sync.RWMutex
+	targets  targets.State
+	sequence events.Sequence
+	ordinal  events.Ordinal
+	lastTime time.Time
+	answers  map[events.CommandID]events.Raw
+	recent   []events.CommandID // keys of answers, oldest first
+}
+
+// keptAnswers is how many commands of a profile are answered again (design section 5).
+const keptAnswers = 4096
+
+type profileIndex struct {
+	t  *term
+	mu sync.Mutex
+	m  map[events.Profile]*profileLane
+}
+
+func newProfileIndex(t *term) *profileIndex {
+	return &profileIndex{t: t, m: make(map[events.Profile]*profileLane)}
+}
+
+func (x *profileIndex) get(p events.Profile) *profileLane {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l, ok := x.m[p]
+	if !ok {
+		l = &profileLane{profile: p, answers: make(map[events.CommandID]events.Raw)}
+		l.serial = serial{t: x.t, settle: func(context.Context) {}}
+		x.m[p] = l
+	}
+	return l
+}
+
+func (l *profileLane) fold(rec events.Record) {
+	l.stateMu.Lock()
+	defer l.stateMu.Unlock()
+	l.sequence, l.ordinal = rec.Sequence, rec.Ordinal
+	if rec.Time.After(l.lastTime) {
+		l.lastTime = rec.Time
+	}
+	if err := l.targets.Fold(rec); err != nil {
+		l.t.logger.Error("event cannot be folded", "profile", l.profile, "ordinal", rec.Ordinal, "error", err)
+	}
+	if rec.Causation == "" {
+		return
+	}
+	if a, ok := l.answerOf(rec); ok {
+		l.remember(rec.Causation, a)
+	}
+}
+
+// answerOf computes what the command behind an event was answered.
+func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
+	var answer any
+	switch rec.Type {
+	case events.TypeTargetRegistered:
+		d, err := events.DataOf[events.TargetRegistered](rec)
+		if err != nil {
+			return nil, false
+		}
+		answer = events.Selection{Target: d.Spec.Name, Generation: d.Generation, LeaseFence: d.LeaseFence, Executor: d.Executor, Instance: d.Instance}
+	case events.TypeTargetWithdrawn:
+		answer = events.Done{Sequence: rec.Sequence}
+	default:
+		return nil, false
+	}
+	body, err := json.Marshal(answer)
+	return body, err == nil
+}
+
+func (l *profileLane) remember(id events.CommandID, a events.Raw) {
+	l.answers[id] = a
+	l.recent = append(l.recent, id)
+	if len(l.recent) > keptAnswers {
+		delete(l.answers, l.recent[0])
+		l.recent = l.recent[1:]
+	}
+}
+
+// appendFact appends a fact of the authority's own; one that cannot be kept is logged.
+func (l *profileLane) appendFact(t events.Type, data any) {
+	l.add(l.t.cfg.LaneQueue, func(ctx context.Context) {
+		if err := l.append(ctx, events.Source(l.profile, events.AuthorityName), "", t, data); err != nil {
+			l.t.logger.Error("append a fact", "type", t, "profile", l.profile, "error", err)
+		}
+	})
+}
+
+// append appends one event to the scope, deciding its place anew after a lost race.
+func (l *profileLane) append(ctx context.Context, source string, cause events.CommandID, t events.Type, data any) error {
+	for range maxRaces {
+		ev, err := newEvent(source, events.ScopeProfile, t, laterOf(time.Now(), l.lastTime), l.ordinal+1, data)
+		if err != nil {
+			return err
+		}
+		setAttributes(&ev, map[string]string{events.ExtCausation: string(cause)})
+		m, err := logMessage(l.profile, events.ScopeProfile, ev)
+		if err != nil {
+			return err
+		}
+		expect := l.sequence
+		m.Expect = &expect
+		sequences, err := l.t.write(ctx, []sessionlog.Message{m})
+		var stale *sessionlog.SequenceError
+		if errors.As(err, &stale) || errors.Is(err, sessionlog.ErrUnknownResult) {
+			if done, err := l.refresh(ctx, cause); done || err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		rec, err := events.RecordOf(l.profile, events.ScopeProfile, sequences[0], ev)
+		if err != nil {
+			return fmt.Errorf("read back %s: %w", t, err)
+		}
+		l.fold(rec)
+		return nil
+	}
+	return events.Errorf(events.CodeConflict, "others changed profile %s at each of %d tries", l.profile, maxRaces)
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// refresh folds what the log has beyond the state, and reports whether the command
+// with this id is among it.
+func (l *profileLane) refresh(ctx context.Context, cause events.CommandID) (bool, error) {
+	from := l.sequence + 1
+	for from != 0 {
+		page, next, err := l.t.cfg.Log.Page(ctx, events.LogSubject(l.profile, events.ScopeProfile), from, pageLimit, pageBytes)
+		if err != nil {
+			return false, fmt.Errorf("read profile %s anew: %w", l.profile, err)
+		}
+		for _, m := range page {
+			rec, err := events.DecodeRecord(m.Subject, m.Sequence, m.Header, m.Data)
+			if err != nil {
+				l.t.logger.Error("event cannot be decoded", "profile", l.profile, "sequence", m.Sequence, "error", err)
+			}
+			l.fold(rec)
+		}
+		from = next
+	}
+	_, done := l.answers[cause]
+	return done, nil
+}
+
+// toProfile queues a command about targets.
+func (t *term) toProfile(req *request) {
+	l := t.profiles.get(req.caller.Profile)
+	ok := l.add(t.cfg.LaneQueue, func(ctx context.Context) {
+		answer, err := l.targetCommand(ctx, req)
+		if err != nil {
+			t.fail(req, err)
+			return
+		}
+		t.answer(req.reply, answer)
+	})
+	if !ok {
+		t.refuse(req.reply, events.Errorf(events.CodeRateLimited, "%d commands wait for profile %s already", t.cfg.LaneQueue, l.profile))
+	}
+}
+
+func (l *profileLane) targetCommand(ctx context.Context, req *request) (any, error) {
+	if a, ok := l.answers[req.id]; ok {
+		return a, nil
+	}
+	source := req.caller.Source()
+	switch d := req.data.(type) {
+	case events.RegisterTarget:
+		if err := l.t.checkTargetLease(req.caller, d); err != nil {
+			return nil, err
+		}
+		fact, sel, err := l.targets.Register(req.caller.Name, d)
+		if err != nil || fact == nil {
+			return sel, err
+		}
+		return sel, l.append(ctx, source, req.id, events.TypeTargetRegistered, *fact)
+	case events.WithdrawTarget:
+		fact := l.targets.Withdraw(req.caller.Name, d)
+		if fact == nil {
+			return events.Done{}, nil
+		}
+		return events.Done{}, l.append(ctx, source, req.id, events.TypeTargetWithdrawn, *fact)
+	}
+	return nil, events.Errorf(events.CodeUnknownCommand, "%s is not about targets", req.entry.Type)
+}
+
+// checkTargetLease returns nil if the caller's instance holds the lease of the target
+// it registers.
+func (t *term) checkTargetLease(caller events.Principal, d events.RegisterTarget) error {
+	key := events.LeaseKey{Profile: caller.Profile, Kind: events.LeaseTarget, Name: string(d.Spec.Name)}
+	if err := d.Spec.Name.Validate(); err != nil {
+		return &events.Error{Code: events.CodeInvalid, Path: "/spec/name", Message: err.Error()}
+	}
+	rec, fence, ok := t.granter.Current(key)
+	if !ok || rec.State != events.LeaseHeld || rec.Holder != caller.Name || rec.Instance != d.Instance || fence != d.LeaseFence {
+		return events.Errorf(events.CodeLeaseLost, "%s does not hold %s under fence %s", caller.Name, key, d.LeaseFence)
+	}
+	return nil
+}
+
+// selectTarget returns what pins a target now: registered, and its executor's lease
+// held.
+func (t *term) selectTarget(p events.Profile, name events.TargetName) (events.Selection, error) {
+	l := t.profiles.get(p)
+	l.stateMu.RLock()
+	sel, err := l.targets.Select(name)
+	l.stateMu.RUnlock()
+	if err != nil {
+		return sel, err
+	}
+	rec, _, ok := t.granter.Current(events.LeaseKey{Profile: p, Kind: events.LeaseTarget, Name: string(name)})
+	if !ok || rec.State != events.LeaseHeld || rec.Instance != sel.Instance {
+		return sel, events.Errorf(events.CodeUnknownTarget, "target %q is registered, but its executor %s is not there now", name, sel.Executor)
+	}
+	return sel, nil
+}
+
+// checkSelection refuses a start whose target moved since it was selected.
+func (t *term) checkSelection(p events.Profile, sel events.Selection) error {
+	l := t.profiles.get(p)
+	l.stateMu.RLock()
+	err := l.targets.Check(sel)
+	l.stateMu.RUnlock()
+	if err != nil {
+		return err
+	}
+	_, err = t.selectTarget(p, sel.Target)
+	return err
+}

@@ -1,0 +1,247 @@
+package authority
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	cloudevent "github.com/cloudevents/sdk-go/v2/event"
+
+	"keryx/events"
+	"keryx/internal/lifecycle"
+)
+
+// listLimit is the most sessions or tips in one answer.
+const listLimit = 1000
+
+func newCloudEvent() events.Event { return cloudevent.New() }
+
+// inBackground runs a request that may wait for I/O, at most readers at once.
+func (t *term) inBackground(req *request, fn func(context.Context, *request)) {
+	if err := t.reads.Acquire(t.work, 1); err != nil {
+		return // the term is over: the sender will ask the next
+	}
+	t.services.Go(func() {
+		defer t.reads.Release(1)
+		fn(t.work, req)
+	})
+}
+
+// read answers commands that change nothing.
+func (t *term) read(req *request) {
+	switch d := req.data.(type) {
+	case events.LogPage:
+		t.inBackground(req, t.logPage)
+	case events.Output:
+		t.inBackground(req, t.output)
+	case events.TurnShow:
+		t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.turn(ctx, req.caller.Profile, d.Turn)) })
+	case events.SessionList:
+		t.reply(req)(t.list(req.caller.Profile, d), nil)
+	case events.SessionShow:
+		t.reply(req)(t.show(req.caller.Profile, d.To))
+	case events.ReceiptShow:
+		t.reply(req)(t.receipt(req.caller.Profile, d.ID))
+	case events.SelectTarget:
+		t.reply(req)(t.selectTarget(req.caller.Profile, d.Name))
+	case events.TargetList:
+		t.reply(req)(t.targetList(req.caller.Profile), nil)
+	case events.LeaseList:
+		t.reply(req)(events.Leases{Leases: t.granter.List(req.caller.Profile)}, nil)
+	case events.LogTips:
+		t.reply(req)(t.tips(req.caller.Profile, d), nil)
+	default:
+		t.refuse(req.reply, events.Errorf(events.CodeUnknownCommand, "%s is not read here", req.entry.Type))
+	}
+}
+
+func (t *term) reply(req *request) func(any, error) {
+	return func(answer any, err error) {
+		if err != nil {
+			t.fail(req, err)
+			return
+		}
+		t.answer(req.reply, answer)
+	}
+}
+
+func (t *term) list(p events.Profile, q events.SessionList) events.Sessions {
+	limit := q.Limit
+	if limit <= 0 || limit > listLimit {
+		limit = listLimit
+	}
+	out := events.Sessions{Sessions: []events.SessionSummary{}}
+	for l := range t.sessions.all(p) {
+		if l.id <= q.After {
+			continue
+		}
+		var s events.SessionSummary
+		l.view(func(st *lifecycle.State) { s = st.Summary() })
+		t.fillHosts(p, &s)
+		if !wanted(s, q) {
+			continue
+		}
+		if len(out.Sessions) == limit {
+			out.More = true
+			break
+		}
+		out.Sessions = append(out.Sessions, s)
+	}
+	return out
+}
+
+// fillHosts names the profile's default hosts where a session names none.
+func (t *term) fillHosts(p events.Profile, s *events.SessionSummary) {
+	if len(s.WantedHosts) == 0 {
+		s.WantedHosts = t.cfg.Registry.DefaultHosts(p)
+	}
+}
+
+func wanted(s events.SessionSummary, q events.SessionList) bool {
+	if q.Open && s.Status == events.StatusFinalized {
+		return false
+	}
+	return q.Host == "" || slices.Contains(s.WantedHosts, q.Host)
+}
+
+func (t *term) show(p events.Profile, to string) (events.SessionView, error) {
+	l, _, err := t.resolve(p, to)
+	if err != nil {
+		return events.SessionView{}, err
+	}
+	var v events.SessionView
+	l.view(func(s *lifecycle.State) { v = s.View() })
+	t.fillHosts(p, &v.SessionSummary)
+	return v, nil
+}
+
+func (t *term) receipt(p events.Profile, id events.ReceiptID) (events.Receipt, error) {
+	l := t.sessions.byReceipt(p, id)
+	if l == nil {
+		return events.Receipt{}, events.Errorf(events.CodeUnknownReceipt, "no item has the receipt %s", id)
+	}
+	var r events.Receipt
+	var ok bool
+	l.view(func(s *lifecycle.State) { r, ok = s.Receipt(id) })
+	if !ok {
+		return r, events.Errorf(events.CodeUnknownReceipt, "no item has the receipt %s", id)
+	}
+	return r, nil
+}
+
+func (t *term) targetList(p events.Profile) events.Targets {
+	l := t.profiles.get(p)
+	l.stateMu.RLock()
+	defer l.stateMu.RUnlock()
+	return events.Targets{Targets: l.targets.List()}
+}
+
+func (t *term) tips(p events.Profile, q events.LogTips) events.Tips {
+	out := events.Tips{Tips: []events.Tip{}}
+	if len(q.Scopes) == 0 {
+		return t.allTips(p, q.After)
+	}
+	for _, scope := range q.Scopes {
+		if tip, ok := t.tip(p, scope); ok {
+			out.Tips = append(out.Tips, tip)
+		}
+	}
+	return out
+}
+
+// allTips pages through every scope of a profile: _profile sorts after every ULID.
+func (t *term) allTips(p events.Profile, after events.Scope) events.Tips {
+	out := events.Tips{Tips: []events.Tip{}}
+	for l := range t.sessions.all(p) {
+		if l.id.Scope() <= after {
+			continue
+		}
+		if len(out.Tips) == listLimit {
+			out.More = true
+			return out
+		}
+		if tip, ok := t.tip(p, l.id.Scope()); ok {
+			out.Tips = append(out.Tips, tip)
+		}
+	}
+	if tip, ok := t.tip(p, events.ScopeProfile); ok && after < events.ScopeProfile {
+		out.Tips = append(out.Tips, tip)
+	}
+	return out
+}
+
+func (t *term) tip(p events.Profile, scope events.Scope) (events.Tip, bool) {
+	tip := events.Tip{Scope: scope}
+	if scope == events.ScopeProfile {
+		l := t.profiles.get(p)
+		l.stateMu.RLock()
+		defer l.stateMu.RUnlock()
+		tip.Sequence, tip.Ordinal = l.sequence, l.ordinal
+		return tip, tip.Sequence != 0
+	}
+	l := t.sessions.lane(p, events.SessionID(scope))
+	if l == nil {
+		return tip, false
+	}
+	l.view(func(s *lifecycle.State) { tip.Sequence, tip.Ordinal = s.LastSequence, s.LastOrdinal })
+	return tip, tip.Sequence != 0
+}
+
+// turn reads what is known of a turn: its place from the fold, its words from the log.
+func (t *term) turn(ctx context.Context, p events.Profile, id events.TurnID) (events.TurnView, error) {
+	l := t.sessions.byTurn(p, id)
+	if l == nil {
+		return events.TurnView{}, events.Errorf(events.CodeUnknownTurn, "no session has the turn %s", id)
+	}
+	var e lifecycle.TurnEntry
+	l.view(func(s *lifecycle.State) { e, _ = s.TurnEntry(id) })
+	v := events.TurnView{Turn: id, Session: l.id, Epoch: e.Epoch, State: events.TurnRunning}
+	for _, seq := range []events.Sequence{e.StartSequence, e.EndSequence, e.LateSequence} {
+		if seq == 0 {
+			continue
+		}
+		if err := l.addToTurn(ctx, &v, seq); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+func (l *lane) addToTurn(ctx context.Context, v *events.TurnView, seq events.Sequence) error {
+	page, _, err := l.t.cfg.Log.Page(ctx, events.LogSubject(l.profile, l.id.Scope()), seq, 1, pageBytes)
+	if err != nil {
+		return fmt.Errorf("read turn %s: %w", v.Turn, err)
+	}
+	if len(page) == 0 || page[0].Sequence != seq {
+		return events.Errorf(events.CodeUnknownTurn, "the record of turn %s at sequence %d is no longer kept", v.Turn, seq)
+	}
+	rec, err := events.DecodeRecord(page[0].Subject, seq, page[0].Header, page[0].Data)
+	if err != nil {
+		return fmt.Errorf("decode turn %s: %w", v.Turn, err)
+	}
+	return fillTurn(v, rec)
+}
+
+func fillTurn(v *events.TurnView, rec events.Record) error {
+	switch rec.Type {
+	case events.TypeTurnStarted:
+		d, err := events.DataOf[events.TurnStarted](rec)
+		if err != nil {
+			return err
+		}
+		v.Host, v.Items, v.TaskID, v.StartedAt = d.Host, d.Items, d.TaskID, rec.Time
+	case events.TypeTurnEnded:
+		d, err := events.DataOf[events.TurnEnded](rec)
+		if err != nil {
+			return err
+		}
+		v.State, v.EndedAt, v.Outcome, v.Reply, v.Error = events.TurnEndedState, rec.Time, d.Outcome, d.Reply, d.Error
+	case events.TypeTurnReportedLate:
+		d, err := events.DataOf[events.TurnReportedLate](rec)
+		if err != nil {
+			return err
+		}
+		v.State, v.Late = events.TurnReportedOnce, &d
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package authority
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/semaphore"
+
+	"keryx/events"
+	"keryx/internal/leases"
+)
+
+// drainBound is how long a stop waits for commands already taken.
+const drainBound = 5 * time.Second
+
+// flushBound is how long the server, in this process, may take to confirm.
+const flushBound = 5 * time.Second
+
+// readers is how many reads run at once; more wait, in order, in the intake.
+const readers = 16
+
+// term is one period of being active. Its memory is a projection of the log and is
+// thrown away at the end.
+type term struct {
+	cfg    Config
+	logger *slog.Logger
+
+	sessions *sessionIndex
+	profiles *profileIndex
+	limits   *limits
+	wakeups  *wakeups
+	granter  *leases.Granter
+
+	// work ends after the drain, or at once when the lease was lost.
+	work     context.Context
+	stopWork context.CancelFunc
+	lanes    sync.WaitGroup // lane goroutines
+	services sync.WaitGroup // scheduler, granter, reads
+	reads    *semaphore.Weighted
+	intake   *nats.Subscription
+}
+
+func newTerm(cfg Config) (*term, error) {
+	t := &term{
+		cfg: cfg, logger: cfg.Logger,
+		sessions: newSessionIndex(), wakeups: newWakeups(),
+		limits: newLimits(cfg.CommandRate), reads: semaphore.NewWeighted(readers),
+	}
+	t.profiles = newProfileIndex(t)
+	t.work, t.stopWork = context.WithCancel(context.Background())
+	var err error
+	t.granter, err = leases.NewGranter(cfg.Leases, leases.Config{
+		Generation: cfg.Generation, Logger: cfg.Logger, OnExpired: t.leaseExpired,
+	})
+	if err != nil {
+		t.stopWork()
+		return nil, fmt.Errorf("make lease granter: %w", err)
+	}
+	return t, nil
+}
+
+// start resumes what is owed and begins to take commands.
+func (t *term) start(ctx context.Context) error {
+	if !t.cfg.Offline {
+		if err := t.granter.Load(ctx); err != nil {
+			return fmt.Errorf("load leases: %w", err)
+		}
+		t.services.Go(func() { t.wakeups.run(t.work) })
+		t.services.Go(func() { t.runGranter() })
+		t.buryEmbedded()
+		t.resume(ctx)
+	}
+	sub, err := t.cfg.Conn.Subscribe(events.PatternCmd, t.take)
+	if err != nil {
+		return fmt.Errorf("subscribe to commands: %w", err)
+	}
+	t.intake = sub
+	if err := sub.SetPendingLimits(64<<10, 256<<20); err != nil {
+		return fmt.Errorf("set the intake's limits: %w", err)
+	}
+	if err := t.cfg.Conn.FlushTimeout(flushBound); err != nil {
+		return fmt.Errorf("confirm the subscription: %w", err)
+	}
+	return nil
+}
+
+func (t *term) runGranter() {
+	if err := t.granter.Run(t.work); err != nil && t.work.Err() == nil {
+		t.logger.Error("lease granter ended", "error", err)
+	}
+}
+
+// stop ends the term: no new commands, those taken are finished (bounded), and after
+// a clean stop sessions of that lifetime are finalized.
+func (t *term) stop(clean bool) {
+	if t.intake != nil {
+		if err := t.intake.Unsubscribe(); err != nil {
+			t.logger.Warn("end the intake", "error", err)
+		}
+	}
+	if clean {
+		t.busStopped()
+		t.waitLanes(drainBound)
+	}
+	t.stopWork()
+	t.lanes.Wait()
+	t.services.Wait()
+}
+
+func (t *term) waitLanes(bound time.Duration) {
+	done := make(chan struct{})
+	go func() { t.lanes.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(bound):
+		t.logger.Warn("commands were still running at the stop", "bound", bound)
+		t.stopWork()
+		<-done
+	}
+}

@@ -1,0 +1,154 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"keryx/client"
+	"keryx/events"
+	"keryx/internal/authority"
+	"keryx/internal/broker"
+	"keryx/internal/leases"
+	"keryx/internal/sessionlog"
+)
+
+// Config says where a bus lives and how it serves. Dir is needed.
+type Config struct {
+	// Dir holds the store, principals.yaml and run/.
+	Dir string
+	// Listen is host:port; empty for a free port on loopback.
+	Listen string
+	// Sync is when appends are synced; the zero value is before each answer.
+	Sync broker.SyncMode
+	// AcceptLoss serves a store that has lost messages, and records it.
+	AcceptLoss bool
+	// AuthorityTTL is the ttl of the lease bus.authority; 0 for its default.
+	AuthorityTTL time.Duration
+	// Logger defaults to slog.Default.
+	Logger *slog.Logger
+
+	offline bool
+}
+
+// Node is a running bus. Stop ends it.
+type Node struct {
+	cfg    Config
+	broker *broker.Broker
+	system *nats.Conn
+	marks  *sessionlog.HighWater
+	auth   *authority.Authority
+
+	cancel   context.CancelCauseFunc
+	services sync.WaitGroup
+	authErr  chan error // one value, when the authority has ended
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start opens the directory and serves until [Node.Stop]. It returns
+// *broker.HeldError if another process has the directory, and
+// *sessionlog.RegressedError if the store has lost messages and AcceptLoss is not
+// set. It returns as soon as principals can connect; [Node.Ready] tells when commands
+// are answered.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Logger: cfg.Logger})
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, broker: b, authErr: make(chan error, 1)}
+	if err := n.assemble(ctx); err != nil {
+		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
+	}
+	return n, nil
+}
+
+func (n *Node) assemble(ctx context.Context) error {
+	var err error
+	if n.system, err = n.broker.System("authority"); err != nil {
+		return fmt.Errorf("connect the authority: %w", err)
+	}
+	log, err := sessionlog.Open(ctx, n.system)
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	generation, err := n.checkHighWater(ctx, log)
+	if err != nil {
+		return err
+	}
+	store, err := leases.OpenStore(ctx, n.system)
+	if err != nil {
+		return fmt.Errorf("open the leases: %w", err)
+	}
+	n.auth, err = authority.New(authority.Config{
+		Conn: n.system, Log: log, Leases: store, Registry: n.broker.Registry(), Embedded: n.broker.Embedded,
+		Generation: generation, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true,
+		AuthorityTTL: n.cfg.AuthorityTTL,
+	})
+	if err != nil {
+		return err
+	}
+	n.run()
+	return nil
+}
+
+// run starts what lives as long as the node, and hands its end to Stop.
+func (n *Node) run() {
+	var ctx context.Context
+	ctx, n.cancel = context.WithCancelCause(context.Background())
+	n.services.Go(func() {
+		err := n.auth.Run(ctx)
+		if err != nil {
+			n.cfg.Logger.Error("authority ended", "error", err)
+		}
+		n.authErr <- err
+	})
+	n.services.Go(func() { n.marks.Run(ctx) })
+}
+
+// Broker returns the broker, which the node stops.
+func (n *Node) Broker() *broker.Broker { return n.broker }
+
+// Ready reports whether commands are answered.
+func (n *Node) Ready() bool { return n.auth != nil && n.auth.Active() }
+
+// Failed delivers the error with which the authority ended by itself.
+func (n *Node) Failed() <-chan error { return n.authErr }
+
+// Connect connects a principal that lives in this process only. The caller closes the
+// connection before the node is stopped.
+func (n *Node) Connect(ctx context.Context, p events.Principal) (*client.Conn, error) {
+	creds, err := n.broker.Embed(p)
+	if err != nil {
+		return nil, fmt.Errorf("embed principal %s: %w", p.Name, err)
+	}
+	return client.Connect(ctx, client.Config{
+		Credentials: creds, InProcess: n.broker.InProcess(), Logger: n.cfg.Logger,
+	})
+}
+
+// Stop finishes commands already taken, finalizes sessions of the bus's own lifetime,
+// and ends all that Start began. It is idempotent; ctx bounds it.
+func (n *Node) Stop(ctx context.Context) error {
+	n.stopOnce.Do(func() { n.stopErr = n.stop(ctx) })
+	return n.stopErr
+}
+
+func (n *Node) stop(ctx context.Context) error {
+	if n.cancel != nil {
+		n.cancel(authority.ErrStopped)
+	}
+	n.services.Wait()
+	if n.system != nil {
+		n.system.Close()
+	}
+	return n.broker.Stop(ctx)
+}
