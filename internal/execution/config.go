@@ -1,0 +1,88 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"keryx/events"
+)
+
+// Bus is what an executor needs of its connection; *client.Conn is one.
+type Bus interface {
+	// Do sends a command, again and again within the deadline of ctx, and decodes its
+	// answer. Refusals are *[events.Error].
+	Do(ctx context.Context, t events.Type, data, answer any) error
+	Principal() events.Principal
+	Instance() events.Instance
+	NATS() *nats.Conn
+}
+
+// Config says what an executor offers. Target.Name is needed.
+type Config struct {
+	Target events.TargetSpec
+	// LeaseTTL is how long the executor may be silent. 0: the bus's default.
+	LeaseTTL time.Duration
+	// SpoolDir keeps output that the bus has not stored, in files that nobody else can
+	// read and that vanish with the process. Default: the system's temporary directory.
+	SpoolDir string
+	// SpoolBytes bounds the spool of one command. Default 256 MiB.
+	SpoolBytes int64
+	// Environ is where the short list of variables comes from that commands get from
+	// the executor. Nil: the process's environment.
+	Environ []string
+	// Logger defaults to slog.Default.
+	Logger *slog.Logger
+}
+
+// Bounds of the service.
+const (
+	defaultSpool = 256 << 20
+	// minSpool holds a burst of chunks, so that sending never starves.
+	minSpool = 1 << 20
+	// endedKept is how many ended commands are remembered, so that an order told again
+	// starts nothing.
+	endedKept = 1 << 16
+	// stopGrace bounds the grace of commands when the executor stops.
+	stopGrace = 5 * time.Second
+	// stopReports is how long reports may take after that.
+	stopReports = 15 * time.Second
+	// stopFarewell is how long withdrawing the target and releasing the lease may take.
+	stopFarewell = 3 * time.Second
+	// reportFor is how long a fact is reported until the bus takes it.
+	reportFor = 12 * time.Hour
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if err := c.Target.Name.Validate(); err != nil {
+		return c, err
+	}
+	if c.Target.Kind == "" {
+		c.Target.Kind = "terminal"
+	}
+	if c.Target.Cwd != "" && !filepath.IsAbs(c.Target.Cwd) {
+		return c, fmt.Errorf("working directory %q of target %s is not absolute", c.Target.Cwd, c.Target.Name)
+	}
+	if c.SpoolDir == "" {
+		c.SpoolDir = os.TempDir()
+	}
+	if c.SpoolBytes == 0 {
+		c.SpoolBytes = defaultSpool
+	}
+	if c.SpoolBytes < minSpool {
+		return c, errors.New("a spool has 1 MiB at least")
+	}
+	if c.Environ == nil {
+		c.Environ = os.Environ()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c, os.MkdirAll(c.SpoolDir, 0o700)
+}

@@ -1,0 +1,160 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"keryx/events"
+	"keryx/internal/process"
+)
+
+// job is one command from its order to its last report.
+type job struct {
+	service *service
+	order   events.StartOrder
+	spool   *spool
+
+	mu      sync.Mutex
+	proc    *process.Process // nil until launched
+	stopped bool             // asked for before the launch
+}
+
+// run launches the command and sees it to its end. ctx ends only when the service gives
+// up reporting.
+func (j *job) run(ctx context.Context) {
+	s, id := j.service, j.order.Request.Exec
+	j.spool = newSpool(s.cfg.SpoolDir, s.cfg.SpoolBytes, s.cfg.Logger)
+	defer j.spool.close()
+	if err := j.launch(); err != nil {
+		s.cfg.Logger.Info("exec refused", "exec", id, "error", err)
+		s.refuse(ctx, j.order.Session, id, err)
+		return
+	}
+	var telling sync.WaitGroup
+	telling.Go(func() { j.reportStarted(ctx) })
+	kept, err := j.stream(ctx)
+	if err != nil {
+		s.cfg.Logger.Error("send output", "exec", id, "error", err)
+	}
+	if !j.ended(ctx) {
+		s.cfg.Logger.Error("exec given up before its end", "exec", id, "pid", j.proc.PID())
+		return
+	}
+	telling.Wait() // a start is told before its end
+	j.reportExited(ctx, kept)
+}
+
+// launch starts the process if the order still holds.
+func (j *job) launch() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	spec := j.spec()
+	if j.stopped {
+		return errStopped
+	}
+	// The last thing before the launch: what is not held now must not act.
+	if err := j.service.tenancy.check(j.order); err != nil {
+		return err
+	}
+	proc, err := process.Start(context.Background(), spec)
+	if errors.Is(err, process.ErrInvalid) {
+		return events.Errorf(events.CodeInvalid, "%v", err)
+	}
+	if err != nil {
+		return events.Errorf(events.CodeLaunchFailed, "%v", err)
+	}
+	j.proc = proc
+	return nil
+}
+
+func (j *job) spec() process.Spec {
+	cfg, ask := j.service.cfg, j.order.Request.Spec
+	dir := ask.Cwd
+	if dir == "" {
+		dir = cfg.Target.Cwd
+	}
+	return process.Spec{
+		Argv: ask.Argv, Dir: dir, Stdin: ask.Stdin, Output: j.spool.write,
+		Env:     compose(cfg.Environ, cfg.Target, j.service.bus.Principal().Profile, j.order),
+		Timeout: time.Duration(ask.TimeoutMS) * time.Millisecond, Grace: duration(ask.GraceMS),
+		Mark: mark(j.order.Request.Exec),
+	}
+}
+
+// duration reads optional milliseconds.
+func duration(ms *int64) *time.Duration {
+	if ms == nil {
+		return nil
+	}
+	d := time.Duration(*ms) * time.Millisecond
+	return &d
+}
+
+// stream sends the output while it comes and returns the chunks that the bus has kept.
+func (j *job) stream(ctx context.Context) ([]chunk, error) {
+	var ending sync.WaitGroup
+	ending.Go(func() {
+		if j.ended(ctx) {
+			j.spool.end()
+		}
+	})
+	defer ending.Wait()
+	out := newSender(j.service.bus, j.spool, j.order.Session, j.order.Request.Exec, j.service.cfg.Logger)
+	if err := out.run(ctx); err != nil {
+		return nil, err
+	}
+	return out.settle(ctx)
+}
+
+// ended waits for the end of the process; false when ctx ended before.
+func (j *job) ended(ctx context.Context) bool {
+	select {
+	case <-j.proc.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stop stops the process, or keeps it from being launched.
+func (j *job) stop(grace *time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.proc == nil {
+		j.stopped = true
+		return
+	}
+	if err := j.proc.Stop(grace); err != nil {
+		j.service.cfg.Logger.Warn("stop refused", "exec", j.order.Request.Exec, "error", err)
+	}
+}
+
+// stopSoon stops the process within the time that the executor itself has.
+func (j *job) stopSoon() {
+	grace := stopGrace
+	if own := duration(j.order.Request.Spec.GraceMS); own != nil && *own < grace {
+		grace = *own
+	}
+	j.stop(&grace)
+}
+
+func (j *job) reportStarted(ctx context.Context) {
+	j.service.report(ctx, events.CmdExecReportStarted, j.order.Request.Exec, events.ReportStarted{
+		Session: j.order.Session, Instance: j.service.bus.Instance(), LeaseFence: j.order.Request.Selection.LeaseFence,
+		Fact: events.ExecStarted{Exec: j.order.Request.Exec, PID: j.proc.PID()},
+	})
+}
+
+func (j *job) reportExited(ctx context.Context, kept []chunk) {
+	end := j.proc.Wait()
+	j.service.report(ctx, events.CmdExecReportExited, j.order.Request.Exec, events.ReportExited{
+		Session: j.order.Session, Instance: j.service.bus.Instance(),
+		Fact: events.ExecExited{
+			Exec: j.order.Request.Exec, ExitCode: end.Code, Signal: end.Signal, TimedOut: end.TimedOut,
+			Stopped: end.Stopped, DurationMS: end.Duration.Milliseconds(), Streams: j.spool.summary(kept),
+			Cleanup: end.Cleanup, LeftPIDs: end.LeftPIDs,
+		},
+	})
+}

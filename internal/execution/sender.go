@@ -1,0 +1,189 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"keryx/events"
+)
+
+const (
+	// aheadBytes and aheadChunks are how much may be under way before the bus is asked
+	// whether it keeps up: the stream gives no acknowledgements, and a server that is
+	// flooded drops.
+	aheadBytes  = 4 << 20
+	aheadChunks = 256
+	// keepUp bounds the wait for a bus that does not keep up, keepUpLess the further
+	// ones until it has. What it dropped is sent again at the end.
+	keepUp     = 2 * time.Second
+	keepUpLess = 50 * time.Millisecond
+	// catchUpPause is between two questions whether it has.
+	catchUpPause = 5 * time.Millisecond
+	// lookAgain is how often a lost connection is looked at.
+	lookAgain = 50 * time.Millisecond
+)
+
+// sender brings the output of one command from its spool to the bus. It is used by one
+// goroutine.
+type sender struct {
+	bus     Bus
+	spool   *spool
+	session events.SessionID
+	exec    events.ExecID
+	subject string
+	logger  *slog.Logger
+
+	buf        []byte
+	flushed    time.Time
+	reconnects uint64
+	// suspect is true once chunks may be missing in the middle.
+	suspect bool
+	behind  bool  // the bus did not keep up when it was asked last
+	bytes   int64 // under way since then
+	chunks  int
+	newest  uint64
+}
+
+func newSender(bus Bus, s *spool, session events.SessionID, exec events.ExecID, logger *slog.Logger) *sender {
+	p := bus.Principal()
+	return &sender{
+		bus: bus, spool: s, session: session, exec: exec, logger: logger,
+		subject: events.OutSubject(p.Profile, p.Name, session, exec),
+		buf:     make([]byte, events.MaxChunk), reconnects: bus.NATS().Stats().Reconnects,
+	}
+}
+
+// run sends until the spool has ended and is empty. Errors are those of ctx, and of a
+// connection that was closed.
+func (s *sender) run(ctx context.Context) error {
+	for {
+		what, wait := s.spool.due(time.Now(), s.flushed)
+		switch what {
+		case pendingDone:
+			return nil
+		case pendingNow:
+			if err := s.flush(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.idle(ctx, what, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// idle waits for output, or for the time to send what waits.
+func (s *sender) idle(ctx context.Context, what pending, wait time.Duration) error {
+	var timer <-chan time.Time
+	if what == pendingLater {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-s.spool.wake:
+	case <-timer:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// flush sends all that waits.
+func (s *sender) flush(ctx context.Context) error {
+	for {
+		if err := s.awaitConnection(ctx); err != nil {
+			return err
+		}
+		c, data, ok := s.spool.next(s.buf)
+		if !ok {
+			s.flushed = time.Now()
+			return nil
+		}
+		s.publish(c, data)
+		s.newest = c.number
+		if s.bytes, s.chunks = s.bytes+c.length, s.chunks+1; s.bytes >= aheadBytes || s.chunks >= aheadChunks {
+			s.letCatchUp(ctx)
+		}
+	}
+}
+
+// publish sends one chunk. What fails here is found missing at the end.
+func (s *sender) publish(c chunk, data []byte) {
+	m := nats.NewMsg(s.subject)
+	m.Header.Set(events.HeaderStream, c.stream.String())
+	m.Header.Set(events.HeaderOffset, strconv.FormatInt(c.offset, 10))
+	m.Header.Set(events.HeaderChunk, strconv.FormatUint(c.number, 10))
+	m.Data = data
+	if err := s.bus.NATS().PublishMsg(m); err != nil {
+		s.suspect = true
+		s.logger.Debug("send output", "exec", s.exec, "chunk", c.number, "error", err)
+	}
+}
+
+// awaitConnection waits while the bus is away, so that output gathers in the spool, and
+// sends again what a lost connection swallowed.
+func (s *sender) awaitConnection(ctx context.Context) error {
+	nc := s.bus.NATS()
+	for !nc.IsConnected() {
+		if nc.IsClosed() {
+			return fmt.Errorf("send output: %w", nats.ErrConnectionClosed)
+		}
+		if err := sleep(ctx, lookAgain); err != nil {
+			return err
+		}
+	}
+	if now := nc.Stats().Reconnects; now != s.reconnects {
+		s.reconnects, s.suspect = now, true
+		return s.repair(ctx)
+	}
+	return nil
+}
+
+// letCatchUp waits until the bus has stored most of what was sent.
+func (s *sender) letCatchUp(ctx context.Context) {
+	s.bytes, s.chunks = 0, 0
+	limit := keepUp
+	if s.behind {
+		limit = keepUpLess
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for s.behind = true; s.behind; {
+		var page events.OutputPage
+		err := s.bus.Do(ctx, events.CmdExecOutput, events.Output{Session: s.session, Exec: s.exec, TipOnly: true}, &page)
+		s.behind = err != nil || page.Stored+aheadChunks/4 < s.newest
+		if s.behind && sleep(ctx, catchUpPause) != nil {
+			s.suspect = true // an error shows again at the end, where it matters
+			return
+		}
+	}
+}
+
+// sleep waits; its error is the cause of ctx's end.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// final reports whether trying again cannot help.
+func final(err error) bool {
+	if e, ok := errors.AsType[*events.Error](err); ok {
+		info, _ := events.Lookup(e.Code)
+		return !info.Retryable
+	}
+	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining)
+}

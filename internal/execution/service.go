@@ -1,0 +1,211 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"keryx/client"
+	"keryx/events"
+)
+
+// orderBuffer is how many orders may wait to be read.
+const orderBuffer = 4096
+
+// service runs the commands of one target.
+type service struct {
+	bus     Bus
+	cfg     Config
+	tenancy *tenancy
+	work    sync.WaitGroup // jobs and what they report
+
+	mu    sync.Mutex
+	jobs  map[events.ExecID]*job // running
+	ended map[events.ExecID]bool
+	order []events.ExecID // of ended, oldest first
+}
+
+// Run offers a target until ctx ends; then it stops what runs, reports it, withdraws
+// the target, releases its lease and returns nil, all within bounds. It returns an
+// error when the target cannot be offered, or when something was left undone at the
+// stop.
+func Run(ctx context.Context, bus Bus, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return fmt.Errorf("run executor: %w", err)
+	}
+	s := &service{
+		bus: bus, cfg: cfg, tenancy: newTenancy(bus, cfg),
+		jobs: make(map[events.ExecID]*job), ended: make(map[events.ExecID]bool),
+	}
+	orders := make(chan *nats.Msg, orderBuffer)
+	p := bus.Principal()
+	sub, err := bus.NATS().ChanSubscribe(events.ExecAll(p.Profile, p.Name, bus.Instance()), orders)
+	if err != nil {
+		return fmt.Errorf("run executor: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only once the connection is gone
+	// Keeping goes on while the executor stops, so that what it still reports counts.
+	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
+	var keeper sync.WaitGroup
+	keeper.Go(func() { s.tenancy.keeper.Run(keeping) })
+	defer keeper.Wait()
+	defer stopKeeping()
+	if err := s.tenancy.hold(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("run executor: %w", err)
+	}
+	return s.serve(ctx, orders)
+}
+
+// serve takes orders until ctx ends or the target cannot be held any more.
+func (s *service) serve(ctx context.Context, orders <-chan *nats.Msg) error {
+	holding, letGo := context.WithCancel(ctx)
+	kept := make(chan error, 1)
+	go func() { kept <- s.tenancy.keep(holding) }()
+	// Jobs outlive ctx: they end by being stopped.
+	working, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abandon(nil)
+	for {
+		select {
+		case m := <-orders:
+			s.take(working, m)
+			continue
+		case err := <-kept:
+			letGo()
+			return errors.Join(err, s.stop(working, abandon, orders))
+		case <-ctx.Done():
+			letGo()
+			<-kept
+			return s.stop(working, abandon, orders)
+		}
+	}
+}
+
+// take reads an order.
+func (s *service) take(ctx context.Context, m *nats.Msg) {
+	p := s.bus.Principal()
+	ctx = client.WithTrace(ctx, m.Header.Get(events.ExtTraceParent), m.Header.Get(events.ExtTraceState))
+	var err error
+	switch m.Subject {
+	case events.ExecSubject(p.Profile, p.Name, s.bus.Instance(), events.ExecStart):
+		var o events.StartOrder
+		if err = json.Unmarshal(m.Data, &o); err == nil {
+			s.start(ctx, o)
+		}
+	case events.ExecSubject(p.Profile, p.Name, s.bus.Instance(), events.ExecStop):
+		var o events.StopOrder
+		if err = json.Unmarshal(m.Data, &o); err == nil {
+			s.stopOne(ctx, o)
+		}
+	}
+	if err != nil {
+		s.cfg.Logger.Error("order cannot be read", "subject", m.Subject, "error", err)
+	}
+}
+
+// start begins a job unless its order was seen before.
+func (s *service) start(ctx context.Context, o events.StartOrder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := o.Request.Exec
+	if s.jobs[id] != nil || s.ended[id] {
+		return
+	}
+	j := &job{service: s, order: o}
+	s.jobs[id] = j
+	s.work.Go(func() {
+		defer s.forget(id)
+		j.run(ctx)
+	})
+}
+
+// forget moves a job to the ended ones, of which the newest are remembered.
+func (s *service) forget(id events.ExecID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.jobs, id)
+	s.rememberLocked(id)
+}
+
+func (s *service) rememberLocked(id events.ExecID) {
+	s.ended[id] = true
+	s.order = append(s.order, id)
+	if len(s.order) > endedKept {
+		delete(s.ended, s.order[0])
+		s.order = s.order[1:]
+	}
+}
+
+// stopOne stops a job. One whose start never came will not be started any more: that is
+// reported, so that the exec does not stay open for ever.
+func (s *service) stopOne(ctx context.Context, o events.StopOrder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.jobs[o.Exec]; j != nil {
+		// Not in line: a job may hold its lock while the target is being registered.
+		s.work.Go(func() { j.stop(duration(o.GraceMS)) })
+		return
+	}
+	if s.ended[o.Exec] {
+		return
+	}
+	s.rememberLocked(o.Exec)
+	s.work.Go(func() { s.refuse(ctx, o.Session, o.Exec, errStopped) })
+}
+
+var errStopped = events.Errorf(events.CodeLaunchFailed, "stopped before it was launched")
+
+func (s *service) refuse(ctx context.Context, session events.SessionID, id events.ExecID, why error) {
+	fact := events.ExecRefused{Exec: id, Code: events.CodeLaunchFailed, Message: why.Error()}
+	if e, ok := errors.AsType[*events.Error](why); ok {
+		fact.Code, fact.Message = e.Code, e.Message
+	}
+	s.report(ctx, events.CmdExecReportRefused, id, events.ReportRefused{
+		Session: session, Instance: s.bus.Instance(), Fact: fact,
+	})
+}
+
+// stop ends the service: no more launches, what runs is stopped and reported, and the
+// target is given back.
+func (s *service) stop(ctx context.Context, abandon context.CancelCauseFunc, orders <-chan *nats.Msg) error {
+	limit := time.AfterFunc(stopGrace+stopReports, func() { abandon(errStopTimeout) })
+	defer limit.Stop()
+	held := s.tenancy.drop() // from here on every start is refused
+	s.stopAll()
+	s.takeRest(ctx, orders)
+	s.work.Wait()
+	err := s.tenancy.leave(context.WithoutCancel(ctx), held, "executor stopped")
+	// Nobody is told to start anything after the target was withdrawn.
+	s.takeRest(ctx, orders)
+	s.work.Wait()
+	return errors.Join(err, context.Cause(ctx))
+}
+
+func (s *service) takeRest(ctx context.Context, orders <-chan *nats.Msg) {
+	for {
+		select {
+		case m := <-orders:
+			s.take(ctx, m)
+		default:
+			return
+		}
+	}
+}
+
+func (s *service) stopAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		s.work.Go(j.stopSoon)
+	}
+}
+
+var errStopTimeout = errors.New("executor stopped before all was reported")
