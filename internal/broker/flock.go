@@ -23,6 +23,9 @@ type HeldError struct {
 
 // Error implements error.
 func (e *HeldError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("bus directory %s is held by another process, which is just starting", e.Dir)
+	}
 	s := fmt.Sprintf("bus directory %s is held by process %d since %s", e.Dir, e.PID, e.Since.Format(time.RFC3339))
 	if e.URL != "" {
 		s += ", which serves " + e.URL

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,7 +116,7 @@ func TestAPortInUseIsAnErrorAndReleasesTheDirectory(t *testing.T) {
 	first := bustest.Broker(t)
 	dir := t.TempDir()
 	addr := strings.TrimPrefix(first.URL(), "nats://")
-	b, err := broker.Start(t.Context(), broker.Config{Dir: dir, Listen: addr})
+	b, err := broker.Start(t.Context(), broker.Config{Dir: dir, Listen: addr, Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		_ = b.Stop(t.Context())
 		t.Fatal("two brokers listen on one port")
