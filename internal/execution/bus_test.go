@@ -78,20 +78,19 @@ func newBus(t *testing.T) *memoryBus {
 func connectBus(t *testing.T, url string) *memoryBus {
 	t.Helper()
 	b := &memoryBus{t: t, instance: events.Instance(events.NewID()), changed: make(chan struct{}), refuse: map[events.Type]*events.Error{}}
-	connect := func() *nats.Conn {
-		nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(nc.Close)
-		return nc
-	}
-	b.nc = connect()
-	stream := connect()
-	if _, err := stream.Subscribe(events.PatternOut, b.store); err != nil {
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Flush(); err != nil {
+	t.Cleanup(nc.Close)
+	b.nc = nc
+	// On the executor's own connection: like a real stream, it is back before the
+	// executor can publish again.
+	sub, err := nc.Subscribe(events.PatternOut, b.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sub.SetPendingLimits(-1, 256<<20); err != nil {
 		t.Fatal(err)
 	}
 	return b

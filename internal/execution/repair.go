@@ -14,8 +14,8 @@ const (
 	// futileRounds are how often in a row sending again may gain nothing before the rest
 	// counts as lost, e.g. because the store is full.
 	futileRounds = 4
-	firstPause = 2 * time.Millisecond
-	lastPause  = time.Second
+	firstPause   = 2 * time.Millisecond
+	lastPause    = time.Second
 	// resendBurst is how many chunks are sent again before the connection is flushed.
 	resendBurst = 64
 )
