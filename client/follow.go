@@ -226,14 +226,18 @@ func (f *follower) fetch(ctx context.Context, scope events.Scope, cur *follow.Cu
 			return err
 		}
 		atTip := page.Next == 0
-		out, gap := cur.Page(page.Records, atTip)
+		var end events.Tip
+		if atTip {
+			end = page.Tip
+		}
+		out, gap := cur.Page(page.Records, end)
 		if gap != nil && !f.yield(events.Record{}, gap) {
 			return errEnough
 		}
 		if err := f.hand(out, page.Holes); err != nil {
 			return err
 		}
-		if atTip {
+		if progress := gap != nil || len(out) > 0; atTip && (!progress || !cur.Behind()) {
 			return nil
 		}
 	}

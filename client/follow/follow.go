@@ -9,6 +9,7 @@ package follow
 
 import (
 	"fmt"
+	"slices"
 
 	"keryx/events"
 )
@@ -58,12 +59,7 @@ func (c *Cursor) Last() events.Tip { return c.last }
 func (c *Cursor) Behind() bool { return c.tip.Ordinal > c.last.Ordinal && c.tip.Sequence >= c.begin }
 
 // Next is the sequence from which to fetch.
-func (c *Cursor) Next() events.Sequence {
-	if c.last.Ordinal == 0 {
-		return max(c.begin, 1)
-	}
-	return c.last.Sequence + 1
-}
+func (c *Cursor) Next() events.Sequence { return max(c.begin, c.last.Sequence+1) }
 
 // Live takes a live event and returns what can be handed out now.
 func (c *Cursor) Live(r events.Record) []events.Record {
@@ -71,7 +67,7 @@ func (c *Cursor) Live(r events.Record) []events.Record {
 	if r.Ordinal <= c.last.Ordinal || r.Sequence < c.begin {
 		return nil
 	}
-	if c.fresh || r.Ordinal != c.last.Ordinal+1 {
+	if r.Ordinal != c.last.Ordinal+1 {
 		if len(c.ahead) < MaxAhead {
 			c.ahead[r.Ordinal] = r
 		}
@@ -89,42 +85,89 @@ func (c *Cursor) note(t events.Tip) {
 	}
 }
 
-// Page takes a page fetched from [Cursor.Next], in its order; atTip says that nothing
-// was behind it when it was read. It returns what can be handed out and, before that,
-// the gap that the page proves, if any.
-func (c *Cursor) Page(page []events.Record, atTip bool) ([]events.Record, *GapError) {
+// Page takes a page fetched from [Cursor.Next], in its order. end is the scope's tip as
+// told with the page if the page reached it, else zero. Page returns what can be handed
+// out and, before that, the gap that the page proves, if any. Behind a second gap it
+// takes nothing: the cursor is still [Cursor.Behind], and the next page begins there.
+//
+// A record whose ordinal cannot be read is handed out in its place, with the ordinal
+// that its neighbours or the tip tell; 0 if nothing does.
+func (c *Cursor) Page(page []events.Record, end events.Tip) ([]events.Record, *GapError) {
 	var out []events.Record
 	var gap *GapError
-	for _, r := range page {
-		if r.Ordinal == 0 { // its place cannot be read: it follows the one before
-			r.Ordinal = c.last.Ordinal + 1
+	for _, r := range numbered(page, end) {
+		if r.Sequence <= c.last.Sequence || r.Sequence < c.begin {
+			continue // handed out while the page was on its way
 		}
 		c.note(events.Tip{Scope: c.scope, Sequence: r.Sequence, Ordinal: r.Ordinal})
-		if r.Ordinal <= c.last.Ordinal {
+		if r.Ordinal == 0 && c.fresh {
+			c.last.Sequence = r.Sequence
+			out = append(out, r)
 			continue
 		}
-		if r.Ordinal != c.last.Ordinal+1 && !c.fresh && gap == nil {
-			gap = &GapError{Scope: c.scope, From: c.last.Ordinal + 1, To: r.Ordinal - 1}
+		if r.Ordinal == 0 {
+			r.Ordinal = c.last.Ordinal + 1
 		}
-		c.fresh = false
+		if r.Ordinal > c.last.Ordinal+1 && !c.fresh {
+			if len(out) > 0 {
+				return out, gap
+			}
+			gap = c.missing(r.Ordinal - 1)
+		}
 		out = append(out, c.take(r))
 	}
-	if atTip {
-		c.settle(len(page) > 0)
+	c.note(end)
+	if len(out) == 0 || c.fresh {
+		gap = c.settle(end)
 	}
 	return c.drain(out), gap
 }
 
-// settle ends a search that reached the tip: what was begun in the future begins with
-// whatever comes first.
-func (c *Cursor) settle(found bool) {
-	if c.fresh && !found {
-		return
+// numbered fills in ordinals that could not be read from those behind them: ordinals are
+// dense.
+func numbered(page []events.Record, end events.Tip) []events.Record {
+	if !slices.ContainsFunc(page, func(r events.Record) bool { return r.Ordinal == 0 }) {
+		return page
 	}
-	c.fresh = false
+	page = slices.Clone(page)
+	behind := events.Ordinal(0)
+	for i := len(page) - 1; i >= 0; i-- {
+		r := &page[i]
+		switch {
+		case r.Ordinal != 0:
+		case r.Sequence == end.Sequence:
+			r.Ordinal = end.Ordinal
+		case behind > 1:
+			r.Ordinal = behind - 1
+		}
+		behind = r.Ordinal
+	}
+	return page
+}
+
+func (c *Cursor) missing(to events.Ordinal) *GapError {
+	return &GapError{Scope: c.scope, From: c.last.Ordinal + 1, To: to}
+}
+
+// settle compares what was handed out with the tip that a page without anything new has
+// reached: what is missing up to there is not kept.
+func (c *Cursor) settle(end events.Tip) *GapError {
+	switch {
+	case end.Ordinal <= c.last.Ordinal || end.Sequence < c.begin:
+		return nil
+	case c.fresh && c.last.Sequence != end.Sequence:
+		return nil // it says nothing about which ordinal was handed out last
+	case c.fresh:
+		c.fresh, c.last = false, end
+		return nil
+	}
+	gap := c.missing(end.Ordinal)
+	c.last = end
+	return gap
 }
 
 func (c *Cursor) take(r events.Record) events.Record {
+	c.fresh = false
 	c.last = events.Tip{Scope: c.scope, Sequence: r.Sequence, Ordinal: r.Ordinal}
 	delete(c.ahead, r.Ordinal)
 	return r
