@@ -32,12 +32,18 @@ func TestAppend(t *testing.T) {
 		{name: "an append that expects nothing is stored", before: 2},
 		{name: "the first append of a subject expects 0", expect: at(0)},
 		{name: "an append at the last sequence is stored", before: 2, expect: at(2)},
-		{name: "an append behind the last sequence is refused", before: 2, expect: at(1),
-			want: &sessionlog.SequenceError{Subject: subjectOf("s"), Expected: 1, Last: 2}},
-		{name: "an append that expects an empty subject is refused by one that is not", before: 1, expect: at(0),
-			want: &sessionlog.SequenceError{Subject: subjectOf("s"), Expected: 0, Last: 1}},
-		{name: "an append that expects a message that never was is refused", expect: at(7),
-			want: &sessionlog.SequenceError{Subject: subjectOf("s"), Expected: 7, Last: 0}},
+		{
+			name: "an append behind the last sequence is refused", before: 2, expect: at(1),
+			want: &sessionlog.SequenceError{Subject: subjectOf("s"), Expected: 1, Last: 2},
+		},
+		{
+			name: "an append that expects an empty subject is refused by one that is not", before: 1, expect: at(0),
+			want: &sessionlog.SequenceError{Subject: subjectOf("s"), Expected: 0, Last: 1},
+		},
+		{
+			name: "an append that expects a message that never was is refused", expect: at(7),
+			want: &sessionlog.SequenceError{Subject: subjectOf("s"), Expected: 7, Last: 0},
+		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -104,28 +110,38 @@ func TestAppendBatch(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		batch func(*testing.T) []sessionlog.Message
+		batch func(testing.TB) []sessionlog.Message
 		want  []events.Sequence
 		stale *sessionlog.SequenceError
 	}{
-		{name: "every member's sequence is returned in order", want: []events.Sequence{3, 4, 5, 6},
-			batch: func(t *testing.T) []sessionlog.Message {
+		{
+			name: "every member's sequence is returned in order", want: []events.Sequence{3, 4, 5, 6},
+			batch: func(t testing.TB) []sessionlog.Message {
 				return []sessionlog.Message{name("a", at(0)), name("b", at(0)), message(t, "s", 3, at(2)), message(t, "s", 4, nil)}
-			}},
-		{name: "a batch of one is stored", want: []events.Sequence{3},
-			batch: func(t *testing.T) []sessionlog.Message { return []sessionlog.Message{message(t, "s", 3, at(2))} }},
-		{name: "a name that was taken meanwhile refuses the whole batch", stale: &sessionlog.SequenceError{Last: 0},
-			batch: func(t *testing.T) []sessionlog.Message {
+			},
+		},
+		{
+			name: "a batch of one is stored", want: []events.Sequence{3},
+			batch: func(t testing.TB) []sessionlog.Message { return []sessionlog.Message{message(t, "s", 3, at(2))} },
+		},
+		{
+			name: "a name that was taken meanwhile refuses the whole batch", stale: &sessionlog.SequenceError{Last: 0},
+			batch: func(t testing.TB) []sessionlog.Message {
 				return []sessionlog.Message{name("a", at(9)), message(t, "s", 3, at(2))}
-			}},
-		{name: "a session that went on meanwhile refuses the whole batch", stale: &sessionlog.SequenceError{Last: 2},
-			batch: func(t *testing.T) []sessionlog.Message {
+			},
+		},
+		{
+			name: "a session that went on meanwhile refuses the whole batch", stale: &sessionlog.SequenceError{Last: 2},
+			batch: func(t testing.TB) []sessionlog.Message {
 				return []sessionlog.Message{name("a", at(0)), message(t, "s", 3, at(1))}
-			}},
-		{name: "a second expectation on one subject refuses the whole batch", stale: &sessionlog.SequenceError{},
-			batch: func(t *testing.T) []sessionlog.Message {
+			},
+		},
+		{
+			name: "a second expectation on one subject refuses the whole batch", stale: &sessionlog.SequenceError{},
+			batch: func(t testing.TB) []sessionlog.Message {
 				return []sessionlog.Message{message(t, "s", 3, at(2)), message(t, "s", 4, at(3))}
-			}},
+			},
+		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

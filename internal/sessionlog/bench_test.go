@@ -17,6 +17,7 @@ import (
 
 // timed runs fn b.N times and reports its median.
 func timed(b *testing.B, fn func()) {
+	b.Helper()
 	took := make([]time.Duration, 0, b.N)
 	for b.Loop() {
 		begun := time.Now()

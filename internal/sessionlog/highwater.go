@@ -94,8 +94,11 @@ func readMark(dir string) (mark, error) {
 	if err != nil {
 		return m, fmt.Errorf("read high-water mark: %w", err)
 	}
-	if err := json.Unmarshal(b, &m); err != nil || m.Generation == 0 {
-		return m, fmt.Errorf("read high-water mark %s: not a mark (%v); restore it from a backup", filepath.Join(dir, highWaterFile), err)
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("read high-water mark %s, which a backup may have whole: %w", filepath.Join(dir, highWaterFile), err)
+	}
+	if m.Generation == 0 {
+		return m, fmt.Errorf("read high-water mark %s: it names no generation; restore it from a backup", filepath.Join(dir, highWaterFile))
 	}
 	return m, nil
 }

@@ -38,12 +38,18 @@ func TestHighWater(t *testing.T) {
 		{name: "a new store gets a mark", created: made},
 		{name: "a store without a mark is taken as it is", before: 10, created: made, after: 10},
 		{name: "a store that went on is taken", before: 10, created: made, after: 12},
-		{name: "a store that lost its last message is refused", before: 10, created: made, after: 9,
-			want: &sessionlog.RegressedError{HighWater: 10, Last: 9}},
-		{name: "a store that lost everything is refused", before: 10, created: made,
-			want: &sessionlog.RegressedError{HighWater: 10, Last: 0}},
-		{name: "a log that was made anew is refused even when it is longer", before: 10, created: made.Add(time.Hour), after: 20,
-			want: &sessionlog.RegressedError{HighWater: 10, Last: 20, Remade: true}},
+		{
+			name: "a store that lost its last message is refused", before: 10, created: made, after: 9,
+			want: &sessionlog.RegressedError{HighWater: 10, Last: 9},
+		},
+		{
+			name: "a store that lost everything is refused", before: 10, created: made,
+			want: &sessionlog.RegressedError{HighWater: 10, Last: 0},
+		},
+		{
+			name: "a log that was made anew is refused even when it is longer", before: 10, created: made.Add(time.Hour), after: 20,
+			want: &sessionlog.RegressedError{HighWater: 10, Last: 20, Remade: true},
+		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
