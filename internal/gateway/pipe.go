@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// Pipe is the front for piped input. Each line is a message; the replies to own
+// messages go to Out, in order, each ending with a newline, and nothing else does.
+type Pipe struct {
+	In  io.Reader
+	Out io.Writer // replies alone
+	Err io.Writer // everything else, a line each
+
+	mu     sync.Mutex // guards Err and what follows
+	outErr error      // Out cannot be written any more
+	wrong  int        // lines that were not done
+}
+
+// Run reads lines until the end of input and waits until all own messages have settled.
+// It reports whether every line was done: each message's turn completed, each command
+// known and carried out. The error is ctx's cause, or why input, output or the chat
+// ended early. chat.Run has to run beside it with p as its front.
+//
+// /new and /status wait until all earlier messages have settled; /stop acts at once.
+func (p *Pipe) Run(ctx context.Context, chat *Chat) (done bool, err error) {
+	in := newLines(p.In)
+	for {
+		line, err := in.next()
+		var bad *LineError
+		switch {
+		case errors.Is(err, io.EOF):
+			return p.finish(ctx, chat)
+		case errors.As(err, &bad):
+			p.fault(bad)
+			continue
+		case err != nil:
+			return false, fmt.Errorf("read input: %w", err)
+		}
+		if err := p.line(ctx, chat, line); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (p *Pipe) finish(ctx context.Context, chat *Chat) (bool, error) {
+	if err := chat.Settled(ctx, 0); err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return chat.Tally().Failed == 0 && p.wrong == 0, p.outErr
+}
+
+// line does one line. What goes wrong with it alone is a fault, told and counted; an
+// error ends the input.
+func (p *Pipe) line(ctx context.Context, chat *Chat, line string) error {
+	if err := p.broken(); err != nil {
+		return err
+	}
+	command, text := Parse(line)
+	switch command {
+	case CommandNone:
+		return p.send(ctx, chat, text)
+	case CommandHelp:
+		p.Notice(strings.TrimSuffix(Help, "\n"))
+	case CommandStop:
+		if _, err := chat.Stop(ctx); err != nil {
+			p.fault(err)
+		}
+	case CommandNew, CommandStatus:
+		if err := chat.Settled(ctx, 0); err != nil {
+			return err
+		}
+		p.settledCommand(ctx, chat, command)
+	default:
+		p.fault(errors.New(unknownCommand(text)))
+	}
+	return ctx.Err()
+}
+
+func (p *Pipe) send(ctx context.Context, chat *Chat, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if err := chat.Settled(ctx, MaxInFlight-1); err != nil {
+		return err
+	}
+	if err := chat.Send(ctx, text); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p.Notice("not sent: " + err.Error()) // the tally counts it
+	}
+	return nil
+}
+
+func (p *Pipe) settledCommand(ctx context.Context, chat *Chat, c Command) {
+	if c == CommandNew {
+		if _, err := chat.Reset(ctx); err != nil {
+			p.fault(err)
+		}
+		return // the record tells of the new epoch
+	}
+	status, err := chat.Status(ctx)
+	if err != nil {
+		p.fault(err)
+		return
+	}
+	p.Notice(strings.TrimSuffix(status, "\n"))
+}
+
+// fault tells what went wrong with a line.
+func (p *Pipe) fault(err error) {
+	p.mu.Lock()
+	p.wrong++
+	p.mu.Unlock()
+	p.Notice(err.Error())
+}
+
+func (p *Pipe) broken() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.outErr
+}
+
+// Ended implements [Front]: replies to own messages go out.
+func (p *Pipe) Ended(e Ended) {
+	if line := outcomeLine(e); line != "" && (e.Own || e.Late) {
+		p.Notice(line)
+	}
+	if !e.Own || e.Reply == "" {
+		return
+	}
+	reply := e.Reply
+	if !strings.HasSuffix(reply, "\n") {
+		reply += "\n"
+	}
+	if e.Truncated {
+		p.Notice("the reply was too long; its middle is not on record")
+	}
+	if _, err := io.WriteString(p.Out, reply); err != nil {
+		p.mu.Lock()
+		p.outErr = fmt.Errorf("write reply: %w", err)
+		p.mu.Unlock()
+	}
+}
+
+// Notice implements [Front].
+func (p *Pipe) Notice(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Where notices cannot be written there is nowhere left to say so.
+	_, _ = io.WriteString(p.Err, text+"\n")
+}
+
+// Message implements [Front]; the sender knows what it said.
+func (p *Pipe) Message(Message) {}
+
+// Started implements [Front].
+func (p *Pipe) Started(Turn) {}
+
+// Piece implements [Front]: a pipe gets whole replies.
+func (p *Pipe) Piece(Turn, string) {}
+
+// State implements [Front].
+func (p *Pipe) State(State) {}
