@@ -22,6 +22,8 @@ type Config struct {
 	Source, Surface string
 	// Hosts are the hosts wanted; none for the profile's default.
 	Hosts []events.PrincipalName
+	// Target is where the session's host runs commands by default; empty for none.
+	Target events.TargetName
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 }
@@ -66,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Chat, error) {
 	defer cancel()
 	reg, err := cfg.Conn.Register(ctx, events.Names{
 		GatewaySessionKey: cfg.Key, Source: cfg.Source, Surface: cfg.Surface,
-	}, events.Policy{Hosts: cfg.Hosts})
+	}, events.Policy{Hosts: cfg.Hosts, Target: cfg.Target})
 	if err != nil {
 		return nil, fmt.Errorf("open chat %q: %w", cfg.Key, err)
 	}

@@ -10,50 +10,64 @@ import (
 )
 
 // Pipe is the front for piped input. Each line is a message; the replies to own
-// messages go to Out, in order, each ending with a newline, and nothing else does.
+// messages go to Out, in order, each ending with a newline, and nothing else does. Use
+// it once.
 type Pipe struct {
-	In  io.Reader
+	// In is closed when Run's context ends, so that a blocked read ends too.
+	In  io.ReadCloser
 	Out io.Writer // replies alone
 	Err io.Writer // everything else, a line each
 
-	mu     sync.Mutex // guards Err and what follows
+	interrupts
+	tellMu sync.Mutex // guards Err and what follows
 	outErr error      // Out cannot be written any more
 	wrong  int        // lines that were not done
 }
 
-// Run reads lines until the end of input and waits until all own messages have settled.
-// It reports whether every line was done: each message's turn completed, each command
-// known and carried out. The error is ctx's cause, or why input, output or the chat
-// ended early. chat.Run has to run beside it with p as its front.
+// Run does lines until the end of input and waits until all own messages have settled.
+// It returns [ErrNotDone] unless each message's turn completed and each command was
+// carried out; else ctx's cause, or why input, output or the chat ended early. chat.Run
+// has to run beside it with p as its front.
 //
 // /new and /status wait until all earlier messages have settled; /stop acts at once.
-func (p *Pipe) Run(ctx context.Context, chat *Chat) (done bool, err error) {
+func (p *Pipe) Run(ctx context.Context, chat *Chat) error {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { _ = p.In.Close() }) // nothing more is read
+	defer stop()
+	p.begin(ctx, chat, p.fault)
+	defer p.end()
+	defer cancel()
 	in := newLines(p.In)
 	for {
 		line, err := in.next()
 		var bad *LineError
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case errors.Is(err, io.EOF):
 			return p.finish(ctx, chat)
 		case errors.As(err, &bad):
 			p.fault(bad)
 			continue
 		case err != nil:
-			return false, fmt.Errorf("read input: %w", err)
+			return fmt.Errorf("read input: %w", err)
 		}
 		if err := p.line(ctx, chat, line); err != nil {
-			return false, err
+			return err
 		}
 	}
 }
 
-func (p *Pipe) finish(ctx context.Context, chat *Chat) (bool, error) {
+func (p *Pipe) finish(ctx context.Context, chat *Chat) error {
 	if err := chat.Settled(ctx, 0); err != nil {
-		return false, err
+		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return chat.Tally().Failed == 0 && p.wrong == 0, p.outErr
+	p.tellMu.Lock()
+	defer p.tellMu.Unlock()
+	if p.outErr == nil && (chat.Tally().Failed > 0 || p.wrong > 0) {
+		return ErrNotDone
+	}
+	return p.outErr
 }
 
 // line does one line. What goes wrong with it alone is a fault, told and counted; an
@@ -80,7 +94,10 @@ func (p *Pipe) line(ctx context.Context, chat *Chat, line string) error {
 	default:
 		p.fault(errors.New(unknownCommand(text)))
 	}
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 func (p *Pipe) send(ctx context.Context, chat *Chat, text string) error {
@@ -116,15 +133,15 @@ func (p *Pipe) settledCommand(ctx context.Context, chat *Chat, c Command) {
 
 // fault tells what went wrong with a line.
 func (p *Pipe) fault(err error) {
-	p.mu.Lock()
+	p.tellMu.Lock()
 	p.wrong++
-	p.mu.Unlock()
+	p.tellMu.Unlock()
 	p.Notice(err.Error())
 }
 
 func (p *Pipe) broken() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.tellMu.Lock()
+	defer p.tellMu.Unlock()
 	return p.outErr
 }
 
@@ -144,16 +161,16 @@ func (p *Pipe) Ended(e Ended) {
 		p.Notice("the reply was too long; its middle is not on record")
 	}
 	if _, err := io.WriteString(p.Out, reply); err != nil {
-		p.mu.Lock()
+		p.tellMu.Lock()
 		p.outErr = fmt.Errorf("write reply: %w", err)
-		p.mu.Unlock()
+		p.tellMu.Unlock()
 	}
 }
 
 // Notice implements [Front].
 func (p *Pipe) Notice(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.tellMu.Lock()
+	defer p.tellMu.Unlock()
 	// Where notices cannot be written there is nowhere left to say so.
 	_, _ = io.WriteString(p.Err, text+"\n")
 }

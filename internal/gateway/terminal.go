@@ -40,10 +40,7 @@ type Terminal struct {
 	restoreOnce sync.Once
 	restoreErr  error
 
-	mu   sync.Mutex
-	chat *Chat // set by Run
-	ctx  context.Context
-	work sync.WaitGroup // interrupts under way
+	interrupts
 }
 
 // OpenTerminal puts the terminal behind in and out into raw mode. The caller closes it,
@@ -110,23 +107,23 @@ func (w logWriter) Write(p []byte) (int, error) {
 // of input, or of ctx. chat.Run has to run beside it with t as its front.
 func (t *Terminal) Run(ctx context.Context, chat *Chat) error {
 	ctx, cancel := context.WithCancel(ctx)
-	t.mu.Lock()
-	t.chat, t.ctx = chat, ctx
-	t.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { _ = t.in.Close() }) // then the read ends
 	defer stop()
+	t.begin(ctx, chat, t.fault)
 	typed := make(chan string, typedAhead)
-	t.work.Go(func() { t.worker(ctx, chat, typed) })
-	t.work.Go(func() { t.followSize(ctx) })
+	var work sync.WaitGroup
+	work.Go(func() { t.worker(ctx, chat, typed) })
+	work.Go(func() { t.followSize(ctx) })
 	t.Notice(chat.Greeting())
 	err := t.read(ctx, typed)
 	close(typed)
-	t.mu.Lock()
-	cancel() // no interrupt begins after this
-	t.mu.Unlock()
-	t.work.Wait()
+	cancel()
+	t.end()
+	work.Wait()
 	return err
 }
+
+func (t *Terminal) fault(err error) { t.screen.line(colorBad, err.Error()) }
 
 func (t *Terminal) read(ctx context.Context, typed chan<- string) error {
 	for {
@@ -153,7 +150,7 @@ func (t *Terminal) worker(ctx context.Context, chat *Chat, typed <-chan string) 
 			return
 		}
 		if err := t.line(ctx, chat, line); err != nil && ctx.Err() == nil {
-			t.screen.line(colorBad, err.Error())
+			t.fault(err)
 		}
 	}
 }
@@ -178,7 +175,13 @@ func (t *Terminal) line(ctx context.Context, chat *Chat, line string) error {
 		}
 		t.Notice(strings.TrimSuffix(status, "\n"))
 	case CommandStop:
-		t.interrupt(ctx, chat)
+		busy, err := chat.Stop(ctx)
+		if err != nil {
+			return err
+		}
+		if !busy {
+			t.Notice("nothing runs")
+		}
 	default:
 		return errors.New(unknownCommand(text))
 	}
@@ -209,32 +212,10 @@ func (t *Terminal) ctrlC(again bool) (leave bool) {
 	if again {
 		return true
 	}
-	t.Interrupt()
+	if !t.Interrupt() {
+		t.Notice("Ctrl-C again or Ctrl-D to leave")
+	}
 	return false
-}
-
-// Interrupt does what a first Ctrl-C does. It does not block, and reports whether there
-// is a chat to be interrupted.
-func (t *Terminal) Interrupt() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	chat, ctx := t.chat, t.ctx
-	if chat == nil || ctx.Err() != nil {
-		return false
-	}
-	t.work.Go(func() { t.interrupt(ctx, chat) })
-	return true
-}
-
-func (t *Terminal) interrupt(ctx context.Context, chat *Chat) {
-	busy, err := chat.Stop(ctx)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		t.screen.line(colorBad, err.Error())
-	case !busy:
-		t.Notice("nothing runs; Ctrl-C again or Ctrl-D to leave")
-	}
 }
 
 // Message implements [Front]: what others say is shown.
