@@ -1,31 +1,35 @@
 package events
 
 import (
+	"maps"
 	"strconv"
 
+	cloudevent "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/cloudevents/sdk-go/v2/types"
 	"github.com/nats-io/nats.go"
 )
 
-// RecordOf returns the typed form of a log event. It sets the attribute sequence on
-// the event. Errors are *[Error] with code undecodable naming the attribute; the
-// record then has what could be read.
+// RecordOf returns the typed form of a log event. The record's Event is e with the
+// attribute sequence set; e itself stays as it is, and the payload is shared. Errors are
+// *[Error] with code undecodable naming the attribute; the record then has what could
+// be read.
 func RecordOf(p Profile, s Scope, seq Sequence, e Event) (Record, error) {
+	e, own := withExtension(e, ExtSequence, seq.String())
+	extension := own.text
 	r := Record{
 		Type: Type(e.Type()), ID: EventID(e.ID()), Time: e.Time(), Source: e.Source(),
 		Profile: p, Scope: s, Sequence: seq,
-		Turn: TurnID(extension(e, ExtTurn)), Causation: CommandID(extension(e, ExtCausation)),
-		Correlation: extension(e, ExtCorrelation), Data: e.DataEncoded,
+		Turn: TurnID(extension(ExtTurn)), Causation: CommandID(extension(ExtCausation)),
+		Correlation: extension(ExtCorrelation), Data: e.DataEncoded, Event: &e,
 	}
-	e.SetExtension(ExtSequence, seq.String())
-	r.Event = &e
-	ordinal, err := strconv.ParseUint(extension(e, ExtOrdinal), 10, 64)
+	ordinal, err := strconv.ParseUint(extension(ExtOrdinal), 10, 64)
 	if err != nil || ordinal == 0 {
-		return r, attributeError(CodeUndecodable, ExtOrdinal, "%q is not a positive number", extension(e, ExtOrdinal))
+		return r, attributeError(CodeUndecodable, ExtOrdinal, "%q is not a positive number", extension(ExtOrdinal))
 	}
 	r.Ordinal = Ordinal(ordinal)
-	if text := extension(e, ExtEpoch); text != "" {
-		epoch, err := strconv.Atoi(text)
-		if err != nil || epoch < 0 {
+	if text := extension(ExtEpoch); text != "" {
+		epoch, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
 			return r, attributeError(CodeUndecodable, ExtEpoch, "%q is not a number", text)
 		}
 		r.Epoch = Epoch(epoch)
@@ -33,8 +37,35 @@ func RecordOf(p Profile, s Scope, seq Sequence, e Event) (Record, error) {
 	return r, nil
 }
 
-func extension(e Event, name string) string {
-	s, _ := e.Extensions()[name].(string)
+// extensions are the extension attributes of an event. (The SDK's accessor makes a copy
+// at each call.)
+type extensions map[string]any
+
+// withExtension returns e with one more attribute, and all its extensions; it leaves the
+// given e alone.
+func withExtension(e Event, name, value string) (Event, extensions) {
+	var c cloudevent.EventContextV1
+	if e.Context != nil {
+		c = *e.Context.AsV1()
+	}
+	own := make(extensions, len(c.Extensions)+1)
+	maps.Copy(own, c.Extensions)
+	own[name] = value
+	c.Extensions = own
+	e.Context = &c
+	return e, own
+}
+
+// text returns the canonical text of an attribute; "" when it is absent.
+func (x extensions) text(name string) string {
+	v, ok := x[name]
+	if !ok {
+		return ""
+	}
+	s, ok := v.(string)
+	if !ok {
+		s, _ = types.Format(v) // what has no text is as good as absent
+	}
 	return s
 }
 
@@ -48,15 +79,21 @@ func DecodeRecord(subject string, seq Sequence, h nats.Header, body []byte) (Rec
 	}
 	e, err := Decode(h, body)
 	if err != nil {
-		return hole(p, s, seq, h), err
+		return Record{Profile: p, Scope: s, Sequence: seq, Ordinal: ordinalOf(h)}, err
 	}
 	return RecordOf(p, s, seq, e)
 }
 
-func hole(p Profile, s Scope, seq Sequence, h nats.Header) Record {
-	r := Record{Profile: p, Scope: s, Sequence: seq}
-	if n, err := strconv.ParseUint(h.Get(headerPrefix+ExtOrdinal), 10, 64); err == nil {
-		r.Ordinal = Ordinal(n)
+// ordinalOf returns the ordinal of a message that is not an event otherwise; zero if
+// it has none.
+func ordinalOf(h nats.Header) Ordinal {
+	for key, values := range h {
+		if name, ok := attributeName(key); !ok || name != ExtOrdinal || len(values) != 1 {
+			continue
+		}
+		if n, err := strconv.ParseUint(values[0], 10, 64); err == nil {
+			return Ordinal(n)
+		}
 	}
-	return r
+	return 0
 }
