@@ -1,7 +1,9 @@
 package client
 
 import (
-	"strings"
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -14,69 +16,51 @@ import (
 type calls struct {
 	prefix  string
 	mu      sync.Mutex
-	pending map[string]*call
+	pending map[string]chan *nats.Msg // by reply subject, size 1
 }
 
-// call is one try of a command.
-type call struct {
-	reply   string
-	subject string
-	answer  chan *nats.Msg // size 1; later answers to one try are dropped
-	refused chan error     // size 1
-}
-
-func (cs *calls) listen(c *Conn) error {
-	cs.prefix = c.nc.NewInbox() + "."
-	_, err := c.nc.Subscribe(cs.prefix+"*", cs.take)
-	return err
+// listen subscribes and makes sure that the server lets it.
+func (cs *calls) listen(ctx context.Context, c *Conn) error {
+	cs.prefix, cs.pending = c.nc.NewInbox()+".", make(map[string]chan *nats.Msg)
+	if _, err := c.nc.Subscribe(cs.prefix+"*", cs.take); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := c.nc.FlushWithContext(ctx); err != nil {
+		return c.sendError(err)
+	}
+	if err := c.nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) {
+		return fmt.Errorf("%w: %w", events.Errorf(events.CodeForbidden, "the credentials name another principal than the bus knows"), err)
+	}
+	return nil
 }
 
 func (cs *calls) take(m *nats.Msg) {
 	cs.mu.Lock()
-	call := cs.pending[m.Subject]
+	answer := cs.pending[m.Subject]
 	cs.mu.Unlock()
-	if call == nil {
+	if answer == nil {
 		return // answered, or given up
 	}
 	select {
-	case call.answer <- m:
-	default:
+	case answer <- m:
+	default: // the same answer to an earlier try
 	}
 }
 
-func (cs *calls) open(subject string) *call {
-	call := &call{
-		reply: cs.prefix + events.NewID(), subject: subject,
-		answer: make(chan *nats.Msg, 1), refused: make(chan error, 1),
-	}
+// open returns a reply subject and where its answer will come.
+func (cs *calls) open() (reply string, answer <-chan *nats.Msg) {
+	c := make(chan *nats.Msg, 1)
+	reply = cs.prefix + events.NewID()
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.pending[call.reply] = call
-	return call
+	cs.pending[reply] = c
+	return reply, c
 }
 
-func (cs *calls) close(call *call) {
+func (cs *calls) close(reply string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	delete(cs.pending, call.reply)
-}
-
-// forbid ends the pending calls on the subject that the server refused to publish on,
-// and reports whether there were any. The server names the subject in its text, which
-// is the only place where it says so.
-func (cs *calls) forbid(err error) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	found := false
-	for _, call := range cs.pending {
-		if !strings.Contains(err.Error(), `"`+call.subject+`"`) {
-			continue
-		}
-		found = true
-		select {
-		case call.refused <- events.Errorf(events.CodeForbidden, "the bus does not let this principal publish on %s", call.subject):
-		default:
-		}
-	}
-	return found
+	delete(cs.pending, reply)
 }

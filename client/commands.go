@@ -26,7 +26,7 @@ func (c *Conn) Alias(ctx context.Context, to string, names events.Names) (events
 // Attach makes this instance the driver of a session. [Conn.ServeHost] does it for
 // hosts that need nothing special.
 func (c *Conn) Attach(ctx context.Context, a events.Attach) (events.Attached, error) {
-	a.Instance = c.instance
+	a.Instance = c.cfg.Instance
 	return ask[events.Attached](ctx, c, events.CmdSessionAttach, a)
 }
 
@@ -113,12 +113,12 @@ func (c *Conn) Targets(ctx context.Context) ([]events.TargetRegistered, error) {
 
 // RegisterTarget declares a target under a lease that this instance holds.
 func (c *Conn) RegisterTarget(ctx context.Context, spec events.TargetSpec, fence events.Fence) (events.Selection, error) {
-	return ask[events.Selection](ctx, c, events.CmdTargetRegister, events.RegisterTarget{Spec: spec, Instance: c.instance, LeaseFence: fence})
+	return ask[events.Selection](ctx, c, events.CmdTargetRegister, events.RegisterTarget{Spec: spec, Instance: c.cfg.Instance, LeaseFence: fence})
 }
 
 // WithdrawTarget takes a target back.
 func (c *Conn) WithdrawTarget(ctx context.Context, name events.TargetName, reason string) error {
-	return c.Do(ctx, events.CmdTargetWithdraw, events.WithdrawTarget{Name: name, Instance: c.instance, Reason: reason}, nil)
+	return c.Do(ctx, events.CmdTargetWithdraw, events.WithdrawTarget{Name: name, Instance: c.cfg.Instance, Reason: reason}, nil)
 }
 
 // StartExec runs a command for a session in a selected target.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -22,7 +24,7 @@ type Credentials struct {
 }
 
 // ErrLoosePermissions means that others than its owner may read a credentials file.
-var ErrLoosePermissions = errors.New("credentials can be read by others; chmod 600 the file")
+var ErrLoosePermissions = errors.New("others than the owner have rights on the credentials file; chmod 600 it")
 
 // credentialsFile is the form on disk.
 type credentialsFile struct {
@@ -53,29 +55,62 @@ func NewCredentials(p events.Principal) (Credentials, string, error) {
 	return Credentials{Principal: p, Seed: seed}, public, nil
 }
 
-// ReadCredentials reads a file written by [Credentials.Write]. It returns
-// [ErrLoosePermissions] if the file's mode lets others read it.
-func ReadCredentials(path string) (Credentials, error) {
-	info, err := os.Stat(path)
+// String names the principal; the seed is never shown.
+func (c Credentials) String() string {
+	return fmt.Sprintf("%s %s of profile %s", c.Principal.Role, c.Principal.Name, c.Principal.Profile)
+}
+
+// GoString implements fmt.GoStringer, so that %#v shows no seed either.
+func (c Credentials) GoString() string { return "client.Credentials{" + c.String() + "}" }
+
+// LogValue implements slog.LogValuer.
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// maxCredentials bounds what is read of a file: credentials have a few hundred bytes.
+const maxCredentials = 64 << 10
+
+// ReadCredentials reads a file written by [Credentials.Write]. It returns an error
+// wrapping [ErrLoosePermissions] if the file's mode lets others than its owner use it.
+// No error quotes the file, which holds a secret.
+func ReadCredentials(path string) (c Credentials, err error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return Credentials{}, fmt.Errorf("read credentials: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat() // of what is read, not of what the path means by now
+	if err != nil {
+		return Credentials{}, fmt.Errorf("read credentials: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return Credentials{}, fmt.Errorf("read credentials %s: not a regular file", path)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return Credentials{}, fmt.Errorf("read credentials %s (mode %04o): %w", path, info.Mode().Perm(), ErrLoosePermissions)
 	}
-	b, err := os.ReadFile(path)
+	b, err := io.ReadAll(io.LimitReader(f, maxCredentials))
 	if err != nil {
 		return Credentials{}, fmt.Errorf("read credentials: %w", err)
 	}
-	var f credentialsFile
-	if err := yaml.UnmarshalWithOptions(b, &f, yaml.Strict()); err != nil {
-		return Credentials{}, fmt.Errorf("read credentials %s: %w", path, err)
-	}
-	c := Credentials{Principal: events.Principal{Profile: f.Profile, Name: f.Name, Role: f.Role}, Seed: []byte(f.Seed)}
-	if err := c.validate(); err != nil {
+	if c, err = parseCredentials(b); err != nil {
 		return Credentials{}, fmt.Errorf("read credentials %s: %w", path, err)
 	}
 	return c, nil
+}
+
+func parseCredentials(b []byte) (Credentials, error) {
+	var f credentialsFile
+	dec := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict())
+	if err := dec.Decode(&f); errors.Is(err, io.EOF) {
+		return Credentials{}, errors.New("the file is empty")
+	} else if err != nil {
+		return Credentials{}, errors.New(yaml.FormatError(err, false, false)) // the default form quotes lines
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return Credentials{}, errors.New("something follows the credentials")
+	}
+	c := Credentials{Principal: events.Principal{Profile: f.Profile, Name: f.Name, Role: f.Role}, Seed: []byte(f.Seed)}
+	return c, c.validate()
 }
 
 func (c Credentials) validate() error {
@@ -88,9 +123,12 @@ func (c Credentials) validate() error {
 	return nil
 }
 
-// Write writes the credentials to a new file of mode 0600. An existing file is never
-// overwritten: the error wraps [fs.ErrExist].
+// Write writes the credentials to a new file of mode 0600, whole or not at all. An
+// existing file is never overwritten: the error wraps [fs.ErrExist].
 func (c Credentials) Write(path string) (err error) {
+	if err := c.validate(); err != nil {
+		return fmt.Errorf("write credentials: %w", err)
+	}
 	p := c.Principal
 	b, err := yaml.Marshal(credentialsFile{Profile: p.Profile, Name: p.Name, Role: p.Role, Seed: string(c.Seed)})
 	if err != nil {
@@ -101,7 +139,7 @@ func (c Credentials) Write(path string) (err error) {
 		return fmt.Errorf("write credentials: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(tmp.Name())) }()
-	_, werr := tmp.Write(bytes.TrimLeft(b, "\n"))
+	_, werr := tmp.Write(b)
 	if err := errors.Join(werr, tmp.Sync(), tmp.Close()); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}

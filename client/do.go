@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -13,26 +12,26 @@ import (
 	"keryx/events"
 )
 
-// Times of one command.
-const (
-	// firstTry is how long the first try waits for an answer before the command is
-	// sent again; later ones wait twice as long, up to lastTry.
-	firstTry = 2 * time.Second
-	lastTry  = 15 * time.Second
-	// backoff between tries that were refused but may be retried, doubling.
-	backoffMin = 20 * time.Millisecond
-	backoffMax = time.Second
-)
-
-// Do sends a command and decodes its answer, a pointer or nil. It returns
-// *[events.Error] for every refusal; code timeout says that no answer came in time.
+// Do sends a command and decodes its answer into answer, a pointer or nil. The command
+// is sent again, with the same id, until it is answered or ctx has ended; a context
+// without a deadline gets [Config.Patience].
+//
+// The error is *[events.Error] for every refusal; code timeout says that no answer came
+// in time and that the command may have been done. When ctx was cancelled it wraps the
+// cause, and nats.ErrConnectionClosed when the connection has ended.
 func (c *Conn) Do(ctx context.Context, t events.Type, data, answer any) error {
-	body, err := c.request(ctx, t, data, c.tryOnce)
+	m, err := c.message(ctx, t, data)
 	if err != nil {
 		return err
 	}
-	if answer == nil {
-		return nil
+	reply, got := c.calls.open()
+	defer c.calls.close(reply)
+	m.Reply = reply
+	body, err := c.persist(ctx, t, m, func(ctx context.Context, lost <-chan struct{}, refused <-chan error) ([]byte, error) {
+		return c.once(ctx, m, got, lost, refused)
+	})
+	if err != nil || answer == nil {
+		return err
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
 		return fmt.Errorf("decode the answer to %s: %w", t.Short(), err)
@@ -40,80 +39,44 @@ func (c *Conn) Do(ctx context.Context, t events.Type, data, answer any) error {
 	return nil
 }
 
-// try sends a command once and returns its answer. It gives up with errAgain when again
-// is closed or ctx ends for that cause.
-type try func(ctx context.Context, m *nats.Msg, again <-chan struct{}) ([]byte, error)
-
-// errAgain means that no answer came to this try.
-var errAgain = errors.New("no answer yet")
-
-// request runs tries of one command, all with one id, until one is answered.
-func (c *Conn) request(ctx context.Context, t events.Type, data any, once try) ([]byte, error) {
-	ctx, cancel := c.patient(ctx)
-	defer cancel()
-	m, err := c.message(ctx, t, data)
-	if err != nil {
-		return nil, err
+// once publishes a command and waits for its single answer, to whichever try.
+func (c *Conn) once(ctx context.Context, m *nats.Msg, got <-chan *nats.Msg, lost <-chan struct{}, refused <-chan error) ([]byte, error) {
+	if err := c.nc.PublishMsg(m); err != nil {
+		return nil, c.sendError(err)
 	}
-	begun := time.Now()
-	wait, pause := firstTry, backoffMin
-	for {
-		body, err := c.tryFor(ctx, wait, m, once)
-		var refusal *events.Error
-		switch {
-		case err == nil:
-			return body, nil
-		case ctx.Err() != nil:
-			return nil, timeoutError(ctx, t, begun, err)
-		case errors.As(err, &refusal) && retryNow(refusal.Code):
-			if !sleep(ctx, pause/2+time.Duration(rand.Int64N(int64(pause)))) {
-				return nil, timeoutError(ctx, t, begun, err)
-			}
-			pause = min(2*pause, backoffMax)
-		case errors.Is(err, errAgain):
-			wait = min(2*wait, lastTry)
-		default:
-			return nil, err
-		}
-	}
-}
-
-// retryNow reports whether a refusal is expected to pass by itself very soon.
-func retryNow(code events.Code) bool {
-	return code == events.CodeUnavailable || code == events.CodeConflict || code == events.CodeRateLimited
-}
-
-func (c *Conn) patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, c.cfg.Patience)
-}
-
-func timeoutError(ctx context.Context, t events.Type, begun time.Time, last error) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", t.Short(), cause)
-	}
-	e := events.Errorf(events.CodeTimeout, "no answer to %s within %v", t.Short(), time.Since(begun).Round(time.Millisecond))
-	var refusal *events.Error
-	if errors.As(last, &refusal) && refusal.Code != events.CodeTimeout {
-		e = e.With("last_code", string(refusal.Code)).With("last_message", refusal.Message)
-	}
-	return e
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
+	case a := <-got:
+		return answerOf(a)
+	case err := <-refused:
+		return nil, err
+	case <-lost:
+		return nil, errAgain
 	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
+		return nil, context.Cause(ctx)
 	}
 }
 
-// message encodes a command, refusing at once what the bus would refuse as too large.
+// answerOf decodes a message into the answer's body or the refusal.
+func answerOf(m *nats.Msg) ([]byte, error) {
+	if m.Header.Get("Status") == "503" { // no responders
+		return nil, events.Errorf(events.CodeUnavailable, "no active authority takes commands now")
+	}
+	switch status := m.Header.Get(events.HeaderStatus); status {
+	case events.StatusOK:
+		return m.Data, nil
+	case events.StatusError:
+		e := new(events.Error)
+		if err := json.Unmarshal(m.Data, e); err != nil || e.Code == "" {
+			return nil, events.Errorf(events.CodeUndecodable, "a refusal cannot be read: %v", err)
+		}
+		return nil, e
+	default:
+		return nil, events.Errorf(events.CodeUndecodable, "an answer with %s %q", events.HeaderStatus, status)
+	}
+}
+
+// message encodes a command. What the bus would refuse as too large is refused here, so
+// that it never reaches the connection.
 func (c *Conn) message(ctx context.Context, t events.Type, data any) (*nats.Msg, error) {
 	p := c.Principal()
 	subject, err := events.CmdSubject(p.Profile, p.Name, t)
@@ -133,12 +96,12 @@ func (c *Conn) message(ctx context.Context, t events.Type, data any) (*nats.Msg,
 	if m.Header, m.Data, err = events.Encode(ev); err != nil {
 		return nil, err
 	}
-	return m, checkSize(m)
+	return m, checkSize(t, m)
 }
 
-func checkSize(m *nats.Msg) error {
+func checkSize(t events.Type, m *nats.Msg) error {
 	if len(m.Data) > events.MaxData {
-		return events.Errorf(events.CodeTooLarge, "the data has %d bytes, at most %d are taken", len(m.Data), events.MaxData)
+		return events.Errorf(events.CodeTooLarge, "the data of %s has %d bytes, at most %d are taken", t.Short(), len(m.Data), events.MaxData)
 	}
 	size := 0
 	for k, vs := range m.Header {
@@ -147,63 +110,19 @@ func checkSize(m *nats.Msg) error {
 		}
 	}
 	if size > events.MaxHeaders {
-		return events.Errorf(events.CodeTooLarge, "the headers have %d bytes, at most %d are taken", size, events.MaxHeaders)
+		return events.Errorf(events.CodeTooLarge, "the headers of %s have %d bytes, at most %d are taken", t.Short(), size, events.MaxHeaders)
 	}
 	return nil
 }
 
-// tryFor runs one try for a time, or until the connection was made anew: whatever was
-// under way then may be lost.
-func (c *Conn) tryFor(ctx context.Context, wait time.Duration, m *nats.Msg, once try) ([]byte, error) {
-	again := c.waiters.next()
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, errAgain)
-	defer cancel()
-	return once(ctx, m, again)
-}
-
-// tryOnce publishes a command and waits for its single answer.
-func (c *Conn) tryOnce(ctx context.Context, m *nats.Msg, again <-chan struct{}) ([]byte, error) {
-	call := c.calls.open(m.Subject)
-	defer c.calls.close(call)
-	out := nats.NewMsg(m.Subject)
-	out.Header, out.Data, out.Reply = m.Header, m.Data, call.reply
-	if err := c.nc.PublishMsg(out); err != nil {
-		return nil, c.publishError(err)
+// sendError says why something could not be sent: the connection has ended, which is
+// final, or it cannot take more now.
+func (c *Conn) sendError(err error) error {
+	switch {
+	case c.nc.IsClosed() && isAuthError(c.nc.LastError()):
+		return fmt.Errorf("%w: %w", events.Errorf(events.CodeForbidden, "the bus no longer accepts the key of %s", c.Principal().Name), nats.ErrConnectionClosed)
+	case errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining):
+		return fmt.Errorf("%w: %w", events.Errorf(events.CodeUnavailable, "the connection was closed"), nats.ErrConnectionClosed)
 	}
-	select {
-	case a := <-call.answer:
-		return answerOf(a)
-	case err := <-call.refused:
-		return nil, err
-	case <-again:
-		return nil, errAgain
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// publishError tells a closed connection, which is final, from one that is away.
-func (c *Conn) publishError(err error) error {
-	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining) {
-		return fmt.Errorf("send a command: %w", err)
-	}
-	return events.Errorf(events.CodeUnavailable, "send a command: %v", err)
-}
-
-// answerOf decodes a message into the answer's body or the refusal.
-func answerOf(m *nats.Msg) ([]byte, error) {
-	if m.Header.Get("Status") == "503" {
-		return nil, events.Errorf(events.CodeUnavailable, "no active authority takes commands now")
-	}
-	switch m.Header.Get(events.HeaderStatus) {
-	case events.StatusOK:
-		return m.Data, nil
-	case events.StatusError:
-		var e events.Error
-		if err := json.Unmarshal(m.Data, &e); err != nil {
-			return nil, fmt.Errorf("decode a refusal: %w", err)
-		}
-		return nil, &e
-	}
-	return nil, fmt.Errorf("an answer without %s", events.HeaderStatus)
+	return events.Errorf(events.CodeUnavailable, "send to the bus: %v", err)
 }

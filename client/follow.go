@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,9 +20,15 @@ import (
 // later one would show (design section 3).
 const tipsEvery = 15 * time.Second
 
-// followBuffer is how many live messages may wait for the reader of a follower. More
-// are dropped and read again from the log.
-const followBuffer = 8192
+// followMessages and followBytes are how much may wait live for the reader of a
+// follower. What is beyond is read again from the log.
+const (
+	followMessages = 8192
+	followBytes    = 16 << 20
+	// followSubjects is how many scopes are subscribed to one by one; for more the
+	// whole profile is heard and the others are left out.
+	followSubjects = 64
+)
 
 // FollowConfig says what to follow. The zero value is the whole profile from the
 // beginning.
@@ -30,7 +37,7 @@ type FollowConfig struct {
 	Scopes []events.Scope
 	// From is the first sequence wanted; 0 is the beginning.
 	From events.Sequence
-	// FromTip leaves out what is there already.
+	// FromTip leaves out what is there already when the bus answers first.
 	FromTip bool
 	// Types keeps only types that match one of these globs, in full
 	// (keryx.turn.started.v1) or short (turn.*).
@@ -53,9 +60,10 @@ func (e *HoleError) Error() string {
 func (e *HoleError) Unwrap() error { return e.Err }
 
 // Follow yields events, those of a scope each once and in order, and goes on live until
-// ctx ends or the caller stops; it survives reconnects and restarts of the bus. With
-// an error it yields a record only for *[HoleError]; after that and after
-// *[follow.GapError] it goes on, after any other it ends.
+// ctx ends or the caller stops; it survives reconnects and restarts of the bus. With an
+// error it yields a record only for *[HoleError]; after that and after
+// *[follow.GapError] it goes on, after any other it ends. A slow reader holds up nobody:
+// what it cannot take live it is given from the log.
 func (c *Conn) Follow(ctx context.Context, cfg FollowConfig) iter.Seq2[events.Record, error] {
 	return func(yield func(events.Record, error) bool) {
 		f := &follower{conn: c, cfg: cfg, yield: yield, cursors: make(map[events.Scope]*follow.Cursor)}
@@ -77,62 +85,77 @@ type follower struct {
 }
 
 func (f *follower) run(ctx context.Context) error {
-	live := make(chan *nats.Msg, followBuffer)
-	subs, err := f.subscribe(live)
-	defer func() {
-		for _, s := range subs {
-			_ = s.Unsubscribe() // fails only once the connection is gone
-		}
-	}()
+	live := newInbox(followMessages, followBytes)
+	stop, err := f.conn.listen(live, f.subjects(live)...)
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
 	}
+	defer stop()
 	tick := time.NewTicker(tipsEvery)
 	defer tick.Stop()
 	for {
-		woken := f.conn.waiters.next() // before the tips, so that none is missed
+		lost := f.conn.again.next() // before the tips, so that none is missed
 		if err := f.catchUp(ctx); err != nil {
 			return err
 		}
-		if err := f.pump(ctx, live, tick.C, woken); err != nil {
+		if err := f.pump(ctx, live, tick.C, lost); err != nil {
 			return err
 		}
 	}
 }
 
-func (f *follower) subscribe(live chan *nats.Msg) ([]*nats.Subscription, error) {
+func (f *follower) subjects(live *inbox) []string {
 	p := f.conn.Principal().Profile
-	subjects := []string{events.LiveAll(p)}
-	if len(f.cfg.Scopes) > 0 {
-		subjects = nil
-		for _, s := range f.cfg.Scopes {
-			subjects = append(subjects, events.LiveSubject(p, s))
+	switch n := len(f.cfg.Scopes); {
+	case n == 0:
+		return []string{events.LiveAll(p)}
+	case n > followSubjects:
+		live.wanted = wantedScopes(f.cfg.Scopes)
+		return []string{events.LiveAll(p)}
+	}
+	var out []string
+	for _, s := range f.cfg.Scopes {
+		if subject := events.LiveSubject(p, s); !slices.Contains(out, subject) {
+			out = append(out, subject)
 		}
 	}
-	var subs []*nats.Subscription
-	for _, subject := range subjects {
-		s, err := f.conn.nc.ChanSubscribe(subject, live)
-		if err != nil {
-			return subs, err
-		}
-		subs = append(subs, s)
+	return out
+}
+
+func wantedScopes(scopes []events.Scope) func(*nats.Msg) bool {
+	set := make(map[events.Scope]struct{}, len(scopes))
+	for _, s := range scopes {
+		set[s] = struct{}{}
 	}
-	return subs, nil
+	return func(m *nats.Msg) bool {
+		_, scope, err := events.ParseLogSubject(m.Subject)
+		_, ok := set[scope]
+		return err == nil && ok
+	}
 }
 
 // pump hands out live events until it is time to ask for the tips.
-func (f *follower) pump(ctx context.Context, live <-chan *nats.Msg, tick <-chan time.Time, woken <-chan struct{}) error {
+func (f *follower) pump(ctx context.Context, live *inbox, tick <-chan time.Time, lost <-chan struct{}) error {
 	for {
 		select {
-		case m := <-live:
-			if err := f.live(ctx, m); err != nil {
-				return err
+		case <-live.ready:
+			got, missed, err := live.take()
+			if err != nil {
+				return fmt.Errorf("follow: %w", err)
+			}
+			for _, m := range got {
+				if err := f.live(ctx, m); err != nil {
+					return err
+				}
+			}
+			if missed {
+				return nil
 			}
 		case <-tick:
 			return nil
-		case <-woken:
+		case <-lost:
 			if f.conn.nc.IsClosed() {
-				return fmt.Errorf("follow: %w", nats.ErrConnectionClosed)
+				return fmt.Errorf("follow: %w", f.conn.sendError(nats.ErrConnectionClosed))
 			}
 			return nil
 		case <-ctx.Done():
@@ -146,7 +169,7 @@ func (f *follower) live(ctx context.Context, m *nats.Msg) error {
 	if err != nil {
 		return nil // not of the log
 	}
-	seq, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
+	seq, err := strconv.ParseUint(m.Header.Get(nats.JSSequence), 10, 64)
 	if err != nil {
 		return nil // not republished by the server
 	}
@@ -169,7 +192,7 @@ func (f *follower) cursor(scope events.Scope) *follow.Cursor {
 	cur, ok := f.cursors[scope]
 	if !ok {
 		from := f.cfg.From
-		if f.cfg.FromTip {
+		if f.listed || f.cfg.FromTip {
 			from = 0
 		}
 		cur = follow.New(scope, from)
@@ -180,7 +203,7 @@ func (f *follower) cursor(scope events.Scope) *follow.Cursor {
 
 // catchUp asks for the tips and fetches what is missing.
 func (f *follower) catchUp(ctx context.Context) error {
-	tips, err := f.tips(ctx)
+	tips, err := patiently(ctx, func() ([]events.Tip, error) { return f.conn.Tips(ctx, f.cfg.Scopes...) })
 	if err != nil {
 		return err
 	}
@@ -201,27 +224,21 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// tips asks until the bus answers: a follower outlives its restarts.
-func (f *follower) tips(ctx context.Context) ([]events.Tip, error) {
+// patiently asks again what had no answer in time, until ctx ends: followers outlive
+// restarts of the bus.
+func patiently[A any](ctx context.Context, ask func() (A, error)) (A, error) {
 	for {
-		tips, err := f.conn.Tips(ctx, f.cfg.Scopes...)
-		if !f.patient(ctx, err) {
-			return tips, err
+		a, err := ask()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, events.ErrOf(events.CodeTimeout)) {
+			return a, err
 		}
 	}
-}
-
-func (f *follower) patient(ctx context.Context, err error) bool {
-	return err != nil && ctx.Err() == nil && errors.Is(err, events.ErrOf(events.CodeTimeout))
 }
 
 // fetch reads pages until the cursor is no longer behind.
 func (f *follower) fetch(ctx context.Context, scope events.Scope, cur *follow.Cursor) error {
 	for {
-		page, err := f.conn.Page(ctx, scope, cur.Next(), 0)
-		if f.patient(ctx, err) {
-			continue
-		}
+		page, err := patiently(ctx, func() (Page, error) { return f.conn.Page(ctx, scope, cur.Next(), 0) })
 		if err != nil {
 			return err
 		}
@@ -265,38 +282,11 @@ func MatchType(globs []string, t events.Type) bool {
 		return true
 	}
 	for _, g := range globs {
-		full, _ := path.Match(g, string(t))
+		full, _ := path.Match(g, string(t)) // the error means that nothing matches
 		short, _ := path.Match(g, t.Short())
 		if full || short {
 			return true
 		}
 	}
 	return false
-}
-
-// WaitReceipt waits until an item's receipt is as wanted, and returns it.
-func (c *Conn) WaitReceipt(ctx context.Context, id events.ReceiptID, until func(events.Receipt) bool) (events.Receipt, error) {
-	r, err := c.Receipt(ctx, id)
-	if err != nil || until(r) {
-		return r, err
-	}
-	cfg := FollowConfig{Scopes: []events.Scope{r.Session.Scope()}, From: r.Sequence, Types: []string{"turn.*", "continuation.*", "session.finalized", "session.reset"}}
-	for rec, err := range c.Follow(ctx, cfg) {
-		if err != nil && !isPassing(err) {
-			return r, err
-		}
-		if rec.Sequence < r.Sequence {
-			continue
-		}
-		if r, err = c.Receipt(ctx, id); err != nil || until(r) {
-			return r, err
-		}
-	}
-	return r, context.Cause(ctx)
-}
-
-func isPassing(err error) bool {
-	var hole *HoleError
-	var gap *follow.GapError
-	return errors.As(err, &hole) || errors.As(err, &gap)
 }

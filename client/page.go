@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -28,65 +27,86 @@ type Page struct {
 // Page reads up to limit events (0: as many as one answer carries) of a scope from a
 // sequence on (0: from the beginning).
 func (c *Conn) Page(ctx context.Context, scope events.Scope, from events.Sequence, limit int) (Page, error) {
-	var page Page
+	p := Page{Holes: make(map[events.Sequence]error)}
 	subject := events.LogSubject(c.Principal().Profile, scope)
-	body, err := c.paged(ctx, events.CmdLogPage, events.LogPage{Scope: scope, From: from, Limit: limit},
-		func() { page = Page{Holes: make(map[events.Sequence]error)} },
-		func(seq events.Sequence, m *nats.Msg) {
-			rec, err := events.DecodeRecord(subject, seq, m.Header, m.Data)
-			if err != nil {
-				page.Holes[seq] = err
-			}
-			page.Records = append(page.Records, rec)
-		})
+	stored, body, err := c.paged(ctx, events.CmdLogPage, events.LogPage{Scope: scope, From: from, Limit: limit})
 	if err != nil {
 		return Page{}, err
+	}
+	for _, m := range stored {
+		rec, err := events.DecodeRecord(subject, m.seq, m.Header, m.Data)
+		if err != nil {
+			p.Holes[m.seq] = err
+		}
+		p.Records = append(p.Records, rec)
 	}
 	var end events.LogPageEnd
 	if err := json.Unmarshal(body, &end); err != nil {
 		return Page{}, fmt.Errorf("decode the end of a page of %s: %w", scope, err)
 	}
-	page.Next, page.First, page.Tip = end.Next, end.First, end.Tip
-	return page, nil
+	p.Next, p.First, p.Tip = end.Next, end.First, end.Tip
+	return p, nil
 }
 
-// paged runs a command whose answer is a page: reset is called before each try, take
-// for each message, and the end's body is returned.
-func (c *Conn) paged(ctx context.Context, t events.Type, data any, reset func(), take func(events.Sequence, *nats.Msg)) ([]byte, error) {
-	return c.request(ctx, t, data, func(ctx context.Context, m *nats.Msg, again <-chan struct{}) ([]byte, error) {
-		reset()
-		return c.pageOnce(ctx, m, again, take)
-	})
+// stored is a message of a page.
+type stored struct {
+	*nats.Msg
+	seq events.Sequence
 }
 
-func (c *Conn) pageOnce(ctx context.Context, m *nats.Msg, again <-chan struct{}, take func(events.Sequence, *nats.Msg)) ([]byte, error) {
-	reply := c.nc.NewInbox()
-	got := make(chan *nats.Msg, 8192) // more than one page has messages
-	sub, err := c.nc.ChanSubscribe(reply, got)
+// pageMessages is more than any page has.
+const pageMessages = 2048
+
+// paged runs a command whose answer is a page, and returns its messages and the body of
+// its end. Each try has a reply subject of its own, so that no two answers mix.
+func (c *Conn) paged(ctx context.Context, t events.Type, data any) (page []stored, end []byte, err error) {
+	m, err := c.message(ctx, t, data)
 	if err != nil {
-		return nil, c.publishError(err)
+		return nil, nil, err
+	}
+	end, err = c.persist(ctx, t, m, func(ctx context.Context, lost <-chan struct{}, refused <-chan error) ([]byte, error) {
+		var body []byte
+		page, body, err = c.pageOnce(ctx, m, lost, refused)
+		return body, err
+	})
+	return page, end, err
+}
+
+func (c *Conn) pageOnce(ctx context.Context, m *nats.Msg, lost <-chan struct{}, refused <-chan error) ([]stored, []byte, error) {
+	out := nats.NewMsg(m.Subject)
+	out.Header, out.Data, out.Reply = m.Header, m.Data, c.nc.NewInbox()
+	got := make(chan *nats.Msg, pageMessages)
+	connection := c.nc.Stats().Reconnects
+	sub, err := c.nc.ChanSubscribe(out.Reply, got)
+	if err != nil {
+		return nil, nil, c.sendError(err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only once the connection is gone
-	out := nats.NewMsg(m.Subject)
-	out.Header, out.Data, out.Reply = m.Header, m.Data, reply
 	if err := c.nc.PublishMsg(out); err != nil {
-		return nil, c.publishError(err)
+		return nil, nil, c.sendError(err)
 	}
+	var page []stored
 	for {
 		select {
 		case a := <-got:
 			if a.Header.Get(events.HeaderPage) == events.PageEnd || a.Header.Get("Status") != "" {
-				return answerOf(a)
+				if c.nc.Stats().Reconnects != connection {
+					return nil, nil, errAgain // a message of the page may be lost
+				}
+				body, err := answerOf(a)
+				return page, body, err
 			}
 			seq, err := strconv.ParseUint(a.Header.Get(events.HeaderSequence), 10, 64)
 			if err != nil {
-				return nil, errors.New("a message of a page without a sequence")
+				return nil, nil, events.Errorf(events.CodeUndecodable, "a message of a page without %s", events.HeaderSequence)
 			}
-			take(events.Sequence(seq), a)
-		case <-again:
-			return nil, errAgain
+			page = append(page, stored{a, events.Sequence(seq)})
+		case err := <-refused:
+			return nil, nil, err
+		case <-lost:
+			return nil, nil, errAgain
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
 	}
 }

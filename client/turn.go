@@ -2,11 +2,12 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
-	"time"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 
@@ -26,17 +27,84 @@ var (
 
 // Result is how a turn ended.
 type Result struct {
+	// Outcome is completed, failed or aborted. If it is empty the turn was aborted when
+	// its context had ended, else failed when Error is set, else completed.
 	Outcome events.Outcome
-	Reply   string
-	// ReplyTruncated says that the middle of the reply was cut to fit.
+	// Reply is the whole reply. The middle of one that does not fit into an event is
+	// cut, and the event says so.
+	Reply string
+	// ReplyTruncated says that the handler has cut the reply.
 	ReplyTruncated bool
 	// Error says what went wrong when the outcome is not completed.
 	Error             string
 	BackgroundRunning int
 }
 
+// Bounds of a result as it is written in JSON, so that the event fits with the rest.
+const (
+	maxReplyJSON = 768 << 10
+	maxErrorJSON = 32 << 10
+)
+
+// completed fills in what the handler left open and cuts what would not be taken: a
+// result that is refused would leave its turn open for ever.
+func (r Result) completed(ctx context.Context) Result {
+	switch r.Outcome {
+	case events.OutcomeCompleted, events.OutcomeFailed, events.OutcomeAborted:
+	case "":
+		r = r.decided(ctx)
+	default:
+		r.Error = fmt.Sprintf("the host's handler gave the outcome %q", r.Outcome)
+		r.Outcome = events.OutcomeFailed
+	}
+	var cut bool
+	r.Reply, cut = cutMiddle(r.Reply, maxReplyJSON)
+	r.ReplyTruncated = r.ReplyTruncated || cut
+	r.Error, _ = cutMiddle(r.Error, maxErrorJSON)
+	r.BackgroundRunning = max(r.BackgroundRunning, 0)
+	return r
+}
+
+func (r Result) decided(ctx context.Context) Result {
+	switch {
+	case ctx.Err() != nil:
+		r.Outcome = events.OutcomeAborted
+		if r.Error == "" {
+			r.Error = context.Cause(ctx).Error()
+		}
+	case r.Error != "":
+		r.Outcome = events.OutcomeFailed
+	default:
+		r.Outcome = events.OutcomeCompleted
+	}
+	return r
+}
+
+// cutMiddle cuts the middle out of a text until its JSON has at most limit bytes.
+func cutMiddle(s string, limit int) (string, bool) {
+	if len(s)*6 <= limit { // no byte needs more than six
+		return s, false
+	}
+	cut := false
+	for keep := limit; ; keep = keep * 3 / 4 {
+		b, err := json.Marshal(s)
+		if err == nil && len(b) <= limit {
+			return s, cut
+		}
+		keep = min(keep, len(s)*3/4)
+		head, tail := s[:keep/2], s[len(s)-keep/2:]
+		for len(head) > 0 && !utf8.ValidString(head[max(0, len(head)-utf8.UTFMax):]) && !utf8.RuneStart(s[len(head)]) {
+			head = head[:len(head)-1]
+		}
+		for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+			tail = tail[1:]
+		}
+		s, cut = head+"\n[...]\n"+tail, true
+	}
+}
+
 // Turn is a running turn, given to the handler. Its methods may be used until the
-// handler returns.
+// handler returns, by several goroutines.
 type Turn struct {
 	ID      events.TurnID
 	Session events.SessionID
@@ -47,89 +115,45 @@ type Turn struct {
 	// Target is where the session runs commands by default; empty if it has none.
 	Target events.TargetName
 
-	conn  *Conn
-	parts atomic.Uint64
+	conn *Conn
+	lost func() // this host no longer drives the session
+
+	mu    sync.Mutex
+	parts uint64
 }
 
-// Part publishes a piece of the reply while it is made. Pieces are not durable: the
-// result's reply is the whole.
+// Part publishes a piece of the reply while it is made; long ones in several messages.
+// Pieces are not durable: the result's reply is the whole.
 func (t *Turn) Part(text string) error {
 	p := t.conn.Principal()
-	m := nats.NewMsg(events.PartSubject(p.Profile, p.Name, t.Session, t.ID))
-	m.Header.Set(events.HeaderPart, strconv.FormatUint(t.parts.Add(1), 10))
-	m.Data = []byte(text)
-	if err := t.conn.nc.PublishMsg(m); err != nil {
-		return fmt.Errorf("publish a piece of the reply: %w", err)
+	subject := events.PartSubject(p.Profile, p.Name, t.Session, t.ID)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for text != "" {
+		piece := text
+		if len(piece) > events.MaxChunk {
+			n := events.MaxChunk
+			for n > events.MaxChunk-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+				n--
+			}
+			piece = text[:n]
+		}
+		text = text[len(piece):]
+		t.parts++
+		m := nats.NewMsg(subject)
+		m.Header.Set(events.HeaderPart, strconv.FormatUint(t.parts, 10))
+		m.Data = []byte(piece)
+		if err := t.conn.nc.PublishMsg(m); err != nil {
+			return fmt.Errorf("publish a piece of the reply: %w", t.conn.sendError(err))
+		}
 	}
 	return nil
 }
 
-// Times of [Turn.Exec].
-const (
-	// selectPatience is how long a target may be away, e.g. while its executor starts.
-	selectPatience = 10 * time.Second
-	// stopPatience is how long an exec may take to end after it was stopped, beyond
-	// its own grace: the tree is killed, the output stored, the end reported.
-	stopPatience = 30 * time.Second
-)
-
-// Exec runs a command in the session's target and calls fn with its output, complete
-// and in order. When ctx ends the command is stopped and its end awaited, so that no
-// process outlives the turn. Errors are those of [Conn.Output] and of the start.
-func (t *Turn) Exec(ctx context.Context, spec events.ExecSpec, fn func(Chunk)) (events.ExecExited, error) {
-	sel, err := t.selection(ctx)
-	if err != nil {
-		return events.ExecExited{}, err
+// stale ends the turn's work when the bus says that this host no longer owns it.
+func (t *Turn) stale(err error) error {
+	if errors.Is(err, events.ErrOf(events.CodeStaleFence)) {
+		t.lost()
 	}
-	started, err := t.conn.StartExec(ctx, events.StartExec{
-		Session: t.Session, Fence: t.Fence, Turn: t.ID, Selection: sel, Spec: spec,
-	})
-	if err != nil {
-		return events.ExecExited{}, err
-	}
-	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stopped := make(chan struct{})
-	unwatch := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		t.stop(reading, started.Exec, spec, cancel)
-	})
-	exited, err := t.conn.Output(reading, t.Session, started.Exec, fn)
-	if !unwatch() {
-		cancel()
-		<-stopped
-	}
-	if err != nil && ctx.Err() != nil {
-		return exited, fmt.Errorf("exec %s: %w", started.Exec, context.Cause(ctx))
-	}
-	return exited, err
-}
-
-// stop asks for the end of an exec and gives up waiting for it after a bound.
-func (t *Turn) stop(ctx context.Context, exec events.ExecID, spec events.ExecSpec, giveUp func()) {
-	asking, cancel := context.WithTimeout(ctx, stopPatience)
-	defer cancel()
-	if _, err := t.conn.StopExec(asking, events.StopExec{Session: t.Session, Fence: t.Fence, Exec: exec, GraceMS: spec.GraceMS}); err != nil {
-		t.conn.logger.Warn("stop an exec", "exec", exec, "error", err)
-	}
-	if sleep(asking, stopPatience) || ctx.Err() == nil {
-		giveUp()
-	}
-}
-
-// selection pins the session's target, waiting for one whose executor is away.
-func (t *Turn) selection(ctx context.Context) (events.Selection, error) {
-	if t.Target == "" {
-		return events.Selection{}, events.Errorf(events.CodeUnknownTarget, "session %s has no target", t.Session)
-	}
-	deadline := time.Now().Add(selectPatience)
-	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
-		sel, err := t.conn.SelectTarget(ctx, t.Target)
-		if !errors.Is(err, events.ErrOf(events.CodeUnknownTarget)) || time.Now().After(deadline) {
-			return sel, err
-		}
-		if !sleep(ctx, pause) {
-			return sel, context.Cause(ctx)
-		}
-	}
+	return err
 }

@@ -28,6 +28,12 @@ func OutBy(p Profile, executor PrincipalName) string {
 	return join("kx", "out", string(p), string(executor)) + ".*.*"
 }
 
+// OutOfSession returns the pattern of the output of every exec that one executor runs
+// for a session.
+func OutOfSession(p Profile, executor PrincipalName, s SessionID) string {
+	return join("kx", "out", string(p), string(executor), string(s)) + ".*"
+}
+
 // PartsAll returns the pattern of every reply piece in a profile.
 func PartsAll(p Profile) string { return join("kx", "part", string(p)) + ".>" }
 

@@ -1,0 +1,109 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"keryx/events"
+)
+
+// Times of [Turn.Exec].
+const (
+	// selectPatience is how long a target may be away, e.g. while its executor starts.
+	selectPatience = 10 * time.Second
+	// defaultGrace is the time from TERM to KILL of an exec that names none.
+	defaultGrace = 5 * time.Second
+	// stopPatience is how long an exec may take to end after it was stopped, beyond
+	// its own grace: the tree is killed, the output stored, the end reported.
+	stopPatience = 30 * time.Second
+)
+
+// Exec runs a command in the session's target and calls fn with its output, whole and in
+// order. When ctx ends the command is stopped and its end awaited, bounded, so that no
+// process outlives the turn: the exit is returned then, with Stopped set. Errors are those
+// of [Conn.Output] and of the start.
+func (t *Turn) Exec(ctx context.Context, spec events.ExecSpec, fn func(Chunk)) (events.ExecExited, error) {
+	sel, err := t.selection(ctx)
+	if err != nil {
+		return events.ExecExited{}, t.stale(err)
+	}
+	r, err := t.conn.hearOutput(sel.Executor, t.Session)
+	if err != nil {
+		return events.ExecExited{}, err
+	}
+	defer r.stop()
+	if ctx.Err() != nil {
+		return events.ExecExited{}, context.Cause(ctx)
+	}
+	// Beyond this point the command may run, whatever becomes of ctx.
+	lasting := context.WithoutCancel(ctx)
+	started, err := t.conn.StartExec(lasting, events.StartExec{
+		Session: t.Session, Fence: t.Fence, Turn: t.ID, Selection: sel, Spec: spec,
+	})
+	if err != nil {
+		return events.ExecExited{}, t.stale(err)
+	}
+	reading, giveUp := context.WithCancelCause(lasting)
+	defer giveUp(nil)
+	stopped := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		t.stop(reading, started.Exec, spec, giveUp)
+	})
+	exited, err := r.read(reading, started.Exec, t.since(), outputLookMin, fn)
+	if !unwatch() {
+		giveUp(nil)
+		<-stopped
+	}
+	if err != nil {
+		return exited, fmt.Errorf("exec %s: %w", started.Exec, err)
+	}
+	return exited, nil
+}
+
+// since is a sequence before all that this turn has in the record.
+func (t *Turn) since() events.Sequence {
+	var last events.Sequence
+	for _, i := range t.Items {
+		last = max(last, i.Sequence)
+	}
+	return last
+}
+
+// errStopUnanswered is why [Turn.Exec] no longer waits for a command it has stopped.
+var errStopUnanswered = errors.New("the command was stopped, and its end was not reported in time")
+
+// stop asks for the end of an exec and gives up waiting for it after a bound.
+func (t *Turn) stop(ctx context.Context, exec events.ExecID, spec events.ExecSpec, giveUp context.CancelCauseFunc) {
+	bound := stopPatience + defaultGrace
+	if spec.GraceMS != nil {
+		bound = stopPatience + time.Duration(*spec.GraceMS)*time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	_, err := t.conn.StopExec(ctx, events.StopExec{Session: t.Session, Fence: t.Fence, Exec: exec, GraceMS: spec.GraceMS})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, events.ErrOf(events.CodeAlreadyEnded)) {
+		t.conn.logger.Warn("stop an exec", "exec", exec, "error", err)
+	}
+	<-ctx.Done()
+	giveUp(errStopUnanswered) // does nothing once the reader has ended
+}
+
+// selection pins the session's target, waiting for one whose executor is away.
+func (t *Turn) selection(ctx context.Context) (events.Selection, error) {
+	if t.Target == "" {
+		return events.Selection{}, events.Errorf(events.CodeUnknownTarget, "session %s has no target", t.Session)
+	}
+	deadline := time.Now().Add(selectPatience)
+	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
+		sel, err := t.conn.SelectTarget(ctx, t.Target)
+		if !errors.Is(err, events.ErrOf(events.CodeUnknownTarget)) || time.Now().After(deadline) {
+			return sel, err
+		}
+		if !sleep(ctx, pause) {
+			return sel, context.Cause(ctx)
+		}
+	}
+}
