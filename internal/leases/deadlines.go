@@ -11,6 +11,9 @@ import (
 // the clock of leases does.
 const recheck = 5 * time.Second
 
+// stall is how late a sleep may end before it means that nothing ran meanwhile.
+const stall = time.Second
+
 // deadlines hands out leases at the time set for each, from one heap.
 type deadlines struct {
 	mu    sync.Mutex
@@ -62,22 +65,26 @@ func (d *deadlines) pending(l *lease) bool {
 	return ok
 }
 
-// wait returns the next lease whose deadline has passed, or nil when ctx ends.
-func (d *deadlines) wait(ctx context.Context, clock func() time.Duration) *lease {
+// wait returns the next lease whose deadline has passed, or nil when ctx ends. stalled
+// says that this process, or the machine, did not run for a while before.
+func (d *deadlines) wait(ctx context.Context, clock func() time.Duration) (l *lease, stalled bool) {
 	for ctx.Err() == nil {
-		l, sleep := d.next(clock())
+		now := clock()
+		l, sleep := d.next(now)
 		if l != nil {
-			return l
+			return l, stalled
 		}
-		timer := time.NewTimer(min(sleep, recheck))
+		sleep = min(sleep, recheck)
+		timer := time.NewTimer(sleep)
 		select {
 		case <-ctx.Done():
 		case <-d.kick:
 		case <-timer.C:
 		}
 		timer.Stop()
+		stalled = clock()-now > sleep+stall
 	}
-	return nil
+	return nil, false
 }
 
 func (d *deadlines) next(now time.Duration) (*lease, time.Duration) {

@@ -11,7 +11,7 @@ import (
 
 // Acquire grants a free lease. The same holder and instance again gets the same fence.
 // It returns *[events.Error] with code lease_held, details holder and instance, while
-// another has it, and invalid for a ttl that is too short.
+// another has it, and invalid for a ttl that is too short or too long.
 func (g *Granter) Acquire(ctx context.Context, k events.LeaseKey, holder events.PrincipalName, inst events.Instance, ttl time.Duration) (events.LeaseAnswer, error) {
 	ttl, err := g.ttl(ttl)
 	if err != nil {
@@ -44,8 +44,8 @@ func (g *Granter) ttl(ttl time.Duration) (time.Duration, error) {
 	if ttl == 0 {
 		return g.cfg.DefaultTTL, nil
 	}
-	if ttl < g.cfg.MinTTL {
-		return 0, &events.Error{Code: events.CodeInvalid, Path: "/ttl_ms", Message: fmt.Sprintf("a ttl is at least %v", g.cfg.MinTTL)}
+	if ttl < g.cfg.MinTTL || ttl > g.cfg.MaxTTL {
+		return 0, &events.Error{Code: events.CodeInvalid, Path: "/ttl_ms", Message: fmt.Sprintf("a ttl is %v to %v", g.cfg.MinTTL, g.cfg.MaxTTL)}
 	}
 	return ttl, nil
 }
@@ -102,32 +102,47 @@ func (g *Granter) ended(cur entry, reason string) events.LeaseRecord {
 // key: it is written if it is missing or another's, and observed for its whole ttl
 // from now in any case.
 func (g *Granter) Expect(ctx context.Context, k events.LeaseKey, holder events.PrincipalName, inst events.Instance, ttl time.Duration) error {
-	ttl = max(ttl, g.cfg.MinTTL)
+	ttl = min(max(ttl, g.cfg.MinTTL), g.cfg.MaxTTL)
 	want := events.LeaseRecord{State: events.LeaseHeld, Holder: holder, Instance: inst, TTLMS: ttl.Milliseconds()}
-	_, err := g.change(ctx, k, func(cur entry) (events.LeaseRecord, bool, error) {
+	l := g.hold(k)
+	defer l.busy.Unlock()
+	e, err := g.changeLocked(ctx, l, func(cur entry) (events.LeaseRecord, bool, error) {
 		same := cur.record.State == events.LeaseHeld && cur.record.Holder == holder && cur.record.Instance == inst
 		return want, !same, nil
 	})
 	if err == nil {
-		l := g.lease(k)
-		g.observe(l, l.get(), observedMargin)
+		g.observe(l, e, observedMargin)
 	}
 	return err
 }
 
+// decision says what to make of an entry: the record to write, and whether to.
+type decision func(entry) (rec events.LeaseRecord, write bool, err error)
+
 // change replaces a lease's record by what decide makes of it, or leaves it when decide
 // says so, and decides again when another granter was faster.
-func (g *Granter) change(ctx context.Context, k events.LeaseKey, decide func(entry) (events.LeaseRecord, bool, error)) (entry, error) {
-	l := g.lease(k)
-	l.busy.Lock()
+func (g *Granter) change(ctx context.Context, k events.LeaseKey, decide decision) (entry, error) {
+	l := g.hold(k)
 	defer l.busy.Unlock()
+	return g.changeLocked(ctx, l, decide)
+}
+
+func (g *Granter) changeLocked(ctx context.Context, l *lease, decide decision) (entry, error) {
+	defer func() {
+		if l.get().record.State == "" { // nobody's: asked for, and not granted
+			g.forgetLocked(l)
+		}
+	}()
 	for range casTries {
 		cur := l.get()
 		rec, write, err := decide(cur)
+		if err != nil && g.refresh(ctx, l, cur) {
+			continue
+		}
 		if err != nil || !write {
 			return cur, err
 		}
-		now, err := g.store.write(ctx, k, cur.revision, rec)
+		now, err := g.store.write(ctx, l.key, cur.revision, rec)
 		if errors.Is(err, errConflict) {
 			l.set(now)
 			g.observe(l, now, observedMargin)
@@ -140,5 +155,17 @@ func (g *Granter) change(ctx context.Context, k events.LeaseKey, decide func(ent
 		g.observe(l, now, ownMargin)
 		return now, nil
 	}
-	return entry{}, events.Errorf(events.CodeConflict, "lease %s was changed by others at each of %d tries", k, casTries)
+	return entry{}, events.Errorf(events.CodeConflict, "lease %s was changed by others at each of %d tries", l.key, casTries)
+}
+
+// refresh reads what the bucket has before a refusal, and reports whether that is news:
+// another granter may have written it.
+func (g *Granter) refresh(ctx context.Context, l *lease, cur entry) bool {
+	now, err := g.store.read(ctx, l.key)
+	if err != nil || now.revision == cur.revision {
+		return false // what is known has to do, or is right
+	}
+	l.set(now)
+	g.observe(l, now, observedMargin)
+	return true
 }

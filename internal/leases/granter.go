@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,8 @@ type Config struct {
 	MinTTL time.Duration
 	// DefaultTTL is granted when none is asked for. Default 15 s.
 	DefaultTTL time.Duration
+	// MaxTTL is the longest ttl granted. Default 1 h.
+	MaxTTL time.Duration
 	// Clock defaults to client.BootTime.
 	Clock func() time.Duration
 	// OnExpired is called, on the granter's goroutine, after a lease has expired. It
@@ -43,7 +46,7 @@ type Config struct {
 // then [Granter.Run] for as long as it grants.
 type Granter struct {
 	cfg   Config
-	store *Store
+	store bucket
 	due   *deadlines
 
 	mu     sync.Mutex
@@ -54,6 +57,7 @@ type Granter struct {
 type lease struct {
 	key  events.LeaseKey
 	busy sync.Mutex
+	gone bool // forgotten; guarded by busy
 
 	mu    sync.Mutex
 	entry entry
@@ -76,11 +80,18 @@ func NewGranter(s *Store, cfg Config) (*Granter, error) {
 	if s == nil {
 		return nil, errors.New("leases: no store")
 	}
+	return newGranter(s, cfg), nil
+}
+
+func newGranter(s bucket, cfg Config) *Granter {
 	if cfg.MinTTL <= 0 {
 		cfg.MinTTL = 2 * time.Second
 	}
 	if cfg.DefaultTTL <= 0 {
 		cfg.DefaultTTL = 15 * time.Second
+	}
+	if cfg.MaxTTL <= 0 {
+		cfg.MaxTTL = time.Hour
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = client.BootTime
@@ -91,7 +102,7 @@ func NewGranter(s *Store, cfg Config) (*Granter, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	return &Granter{cfg: cfg, store: s, due: newDeadlines(), leases: make(map[events.LeaseKey]*lease)}, nil
+	return &Granter{cfg: cfg, store: s, due: newDeadlines(), leases: make(map[events.LeaseKey]*lease)}
 }
 
 // Load reads what is on record. A lease found held is observed for its whole ttl
@@ -107,13 +118,14 @@ func (g *Granter) Load(ctx context.Context) error {
 	})
 }
 
-// observe sets when a record will have been unchanged for its ttl.
+// observe sets when a held record will have been unchanged for its ttl, and when an
+// ended one can be forgotten.
 func (g *Granter) observe(l *lease, e entry, margin time.Duration) {
-	if e.record.State != events.LeaseHeld {
-		g.due.set(l, 0)
-		return
+	if e.record.State == events.LeaseHeld {
+		g.due.set(l, g.cfg.Clock()+ttlOf(e.record)+margin)
+	} else {
+		g.due.set(l, g.cfg.Clock()+endedTTL)
 	}
-	g.due.set(l, g.cfg.Clock()+ttlOf(e.record)+margin)
 }
 
 func (g *Granter) lease(k events.LeaseKey) *lease {
@@ -125,6 +137,27 @@ func (g *Granter) lease(k events.LeaseKey) *lease {
 		g.leases[k] = l
 	}
 	return l
+}
+
+// hold returns a key's lease with busy locked.
+func (g *Granter) hold(k events.LeaseKey) *lease {
+	for {
+		l := g.lease(k)
+		l.busy.Lock()
+		if !l.gone {
+			return l
+		}
+		l.busy.Unlock()
+	}
+}
+
+// forgetLocked drops what is known of a key; the bucket still knows it. l.busy is held.
+func (g *Granter) forgetLocked(l *lease) {
+	l.gone = true
+	g.due.set(l, 0)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.leases, l.key)
 }
 
 // Current returns what is on record for a key, as far as this granter knows.
@@ -163,14 +196,34 @@ func (g *Granter) List(p events.Profile) []events.LeaseView {
 	return out
 }
 
-// Run expires leases until ctx ends, and returns nil then.
+// Run expires leases until ctx ends, and returns nil then. After a time in which the
+// process or the machine stood still it expires nothing before the holders, who could
+// not be heard, have had their whole ttl again, as after a start.
 func (g *Granter) Run(ctx context.Context) error {
 	for {
-		l := g.due.wait(ctx, g.cfg.Clock)
+		l, stalled := g.due.wait(ctx, g.cfg.Clock)
 		if l == nil {
 			return nil
 		}
+		if stalled {
+			g.cfg.Logger.Warn("the lease granter stood still; all holders get their time again")
+			g.observeAgain(l)
+			continue
+		}
 		g.expire(ctx, l)
+	}
+}
+
+// observeAgain gives every held lease its whole ttl from now; due was just taken off
+// the deadlines.
+func (g *Granter) observeAgain(due *lease) {
+	g.mu.Lock()
+	all := slices.Collect(maps.Values(g.leases))
+	g.mu.Unlock()
+	for _, l := range all {
+		if e := l.get(); e.record.State == events.LeaseHeld || l == due {
+			g.observe(l, e, observedMargin)
+		}
 	}
 }
 
@@ -185,8 +238,12 @@ func (g *Granter) tryExpire(ctx context.Context, l *lease) (entry, bool) {
 	l.busy.Lock()
 	defer l.busy.Unlock()
 	e := l.get()
-	if e.record.State != events.LeaseHeld || g.due.pending(l) {
-		return e, false // renewed or ended meanwhile
+	if l.gone || g.due.pending(l) {
+		return e, false // changed meanwhile
+	}
+	if e.record.State != events.LeaseHeld {
+		g.forgetLocked(l)
+		return e, false
 	}
 	ended := e.record
 	ended.State, ended.Fence, ended.Reason = events.LeaseExpired, e.fence(g.cfg.Generation), "not renewed"
@@ -202,5 +259,6 @@ func (g *Granter) tryExpire(ctx context.Context, l *lease) (entry, bool) {
 		return e, false
 	}
 	l.set(now)
+	g.observe(l, now, ownMargin)
 	return e, true
 }

@@ -110,37 +110,29 @@ func TestAppendBatch(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		batch func(testing.TB) []sessionlog.Message
+		batch []sessionlog.Message
 		want  []events.Sequence
 		stale *sessionlog.SequenceError
 	}{
 		{
 			name: "every member's sequence is returned in order", want: []events.Sequence{3, 4, 5, 6},
-			batch: func(t testing.TB) []sessionlog.Message {
-				return []sessionlog.Message{name("a", at(0)), name("b", at(0)), message(t, "s", 3, at(2)), message(t, "s", 4, nil)}
-			},
+			batch: []sessionlog.Message{name("a", at(0)), name("b", at(0)), message(t, "s", 3, at(2)), message(t, "s", 4, nil)},
 		},
 		{
 			name: "a batch of one is stored", want: []events.Sequence{3},
-			batch: func(t testing.TB) []sessionlog.Message { return []sessionlog.Message{message(t, "s", 3, at(2))} },
+			batch: []sessionlog.Message{message(t, "s", 3, at(2))},
 		},
 		{
 			name: "a name that was taken meanwhile refuses the whole batch", stale: &sessionlog.SequenceError{Last: 0},
-			batch: func(t testing.TB) []sessionlog.Message {
-				return []sessionlog.Message{name("a", at(9)), message(t, "s", 3, at(2))}
-			},
+			batch: []sessionlog.Message{name("a", at(9)), message(t, "s", 3, at(2))},
 		},
 		{
 			name: "a session that went on meanwhile refuses the whole batch", stale: &sessionlog.SequenceError{Last: 2},
-			batch: func(t testing.TB) []sessionlog.Message {
-				return []sessionlog.Message{name("a", at(0)), message(t, "s", 3, at(1))}
-			},
+			batch: []sessionlog.Message{name("a", at(0)), message(t, "s", 3, at(1))},
 		},
 		{
 			name: "a second expectation on one subject refuses the whole batch", stale: &sessionlog.SequenceError{},
-			batch: func(t testing.TB) []sessionlog.Message {
-				return []sessionlog.Message{message(t, "s", 3, at(2)), message(t, "s", 4, at(3))}
-			},
+			batch: []sessionlog.Message{message(t, "s", 3, at(2)), message(t, "s", 4, at(3))},
 		},
 	}
 	for _, tc := range tests {
@@ -148,7 +140,7 @@ func TestAppendBatch(t *testing.T) {
 			t.Parallel()
 			l, _ := open(t)
 			fill(t, l, "s", 2)
-			got, err := l.AppendBatch(t.Context(), tc.batch(t))
+			got, err := l.AppendBatch(t.Context(), tc.batch)
 			var stale *sessionlog.SequenceError
 			if errors.As(err, &stale) != (tc.stale != nil) {
 				t.Fatalf("AppendBatch: %v, want %v", err, tc.stale)
