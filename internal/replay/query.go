@@ -49,19 +49,28 @@ func Print(ctx context.Context, src Source, w *Writer, scope events.Scope, q Que
 		if err != nil {
 			return errors.Join(fmt.Errorf("read the record of %s: %w", scope, err), w.Flush())
 		}
-		records, cut := cur.Page(page.Records, page.Next == 0)
-		done, err := w.page(records, cut, page.Holes, q)
+		records, cut := cur.Page(page.Records, reached(page))
+		past, err := w.page(records, cut, page.Holes, q)
 		if err := errors.Join(err, w.Flush()); err != nil {
 			return err
 		}
-		if done || page.Next == 0 {
+		progress := cut != nil || len(records) > 0
+		if past || page.Next == 0 && (!progress || !cur.Behind()) {
 			return nil
 		}
 	}
 }
 
-// page writes what is wanted of a page; done when the range is past.
-func (w *Writer) page(records []events.Record, cut *follow.GapError, holes map[events.Sequence]error, q Query) (done bool, err error) {
+// reached returns the tip if the page goes up to it.
+func reached(p client.Page) events.Tip {
+	if p.Next != 0 {
+		return events.Tip{}
+	}
+	return p.Tip
+}
+
+// page writes what is wanted of a page, and reports whether it goes past the range.
+func (w *Writer) page(records []events.Record, cut *follow.GapError, holes map[events.Sequence]error, q Query) (past bool, err error) {
 	if cut != nil {
 		if err := w.cut(cut, q); err != nil {
 			return false, err

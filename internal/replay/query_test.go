@@ -27,6 +27,10 @@ type source struct {
 
 func (s source) Page(_ context.Context, _ events.Scope, from events.Sequence, _ int) (client.Page, error) {
 	p := client.Page{Holes: s.holes}
+	if n := len(s.records); n > 0 {
+		last := s.records[n-1]
+		p.Tip = events.Tip{Scope: last.Scope, Sequence: last.Sequence, Ordinal: last.Ordinal}
+	}
 	for _, r := range s.records {
 		switch {
 		case r.Sequence < from:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/fx"
 
@@ -41,59 +42,65 @@ type Principal struct {
 	Name  string
 	Dial  func(ctx context.Context) (*client.Conn, error)
 	Serve func(ctx context.Context, c *client.Conn) error
-}
 
-// Option appends the service to the app, behind those before it.
-func (p Principal) Option() fx.Option {
-	return fx.Invoke(func(lc fx.Lifecycle, sd fx.Shutdowner, f *failure) {
-		s := &service{p: p, sd: sd, failure: f}
-		lc.Append(fx.Hook{OnStart: s.start, OnStop: s.stop})
-	})
-}
-
-type service struct {
-	p       Principal
 	sd      fx.Shutdowner
 	failure *failure
-	conn    *client.Conn
+	conn    atomic.Pointer[client.Conn]
 	cancel  context.CancelCauseFunc
 	done    chan struct{}
 }
 
-func (s *service) start(ctx context.Context) error {
-	var err error
-	if s.conn, err = s.p.Dial(ctx); err != nil {
-		return err
+// Option appends the service to the app, behind those before it.
+func (p *Principal) Option() fx.Option {
+	return fx.Invoke(func(lc fx.Lifecycle, sd fx.Shutdowner, f *failure) {
+		p.sd, p.failure = sd, f
+		lc.Append(fx.Hook{OnStart: p.start, OnStop: p.stop})
+	})
+}
+
+// Ready returns nil while the service is connected to the bus.
+func (p *Principal) Ready() error {
+	if c := p.conn.Load(); c == nil || !c.NATS().IsConnected() {
+		return fmt.Errorf("%s is not connected to the bus", p.Name)
 	}
-	// The start's context ends with the start; the service lives until the stop.
-	var running context.Context
-	running, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.done = make(chan struct{})
-	go s.serve(running)
 	return nil
 }
 
-func (s *service) serve(ctx context.Context) {
-	defer close(s.done)
-	err := s.p.Serve(ctx, s.conn)
+func (p *Principal) start(ctx context.Context) error {
+	c, err := p.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	p.conn.Store(c)
+	// The start's context ends with the start; the service lives until the stop.
+	var running context.Context
+	running, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	p.done = make(chan struct{})
+	go p.serve(running, c)
+	return nil
+}
+
+func (p *Principal) serve(ctx context.Context, c *client.Conn) {
+	defer close(p.done)
+	err := p.Serve(ctx, c)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, ErrStopped) || errors.Is(err, context.Canceled)) {
 		return
 	}
 	if err != nil {
-		s.failure.set(fmt.Errorf("%s: %w", s.p.Name, err))
+		p.failure.set(fmt.Errorf("%s: %w", p.Name, err))
 	}
-	_ = s.sd.Shutdown() // an app that is stopping already needs no more
+	_ = p.sd.Shutdown() // an app that is stopping already needs no more
 }
 
-func (s *service) stop(ctx context.Context) error {
-	s.cancel(ErrStopped)
+func (p *Principal) stop(ctx context.Context) error {
+	p.cancel(ErrStopped)
 	select {
-	case <-s.done:
+	case <-p.done:
 	case <-ctx.Done():
-		return fmt.Errorf("stop %s: %w", s.p.Name, context.Cause(ctx))
+		return fmt.Errorf("stop %s: %w", p.Name, context.Cause(ctx))
 	}
-	if err := s.conn.Close(); err != nil {
-		return fmt.Errorf("stop %s: %w", s.p.Name, err)
+	if err := p.conn.Load().Close(); err != nil {
+		return fmt.Errorf("stop %s: %w", p.Name, err)
 	}
 	return nil
 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"keryx/client"
+	"keryx/internal/cli"
+)
+
+// global are the flags of every command.
+type global struct {
+	bus  cli.Bus
+	json bool
+}
+
+func newRoot() *cobra.Command {
+	g := &global{}
+	root := &cobra.Command{
+		Use:   "bus",
+		Short: "A session bus for agents",
+		Long: `A session bus for agents.
+
+Every conversation has one durable identity, one owner at a time, a place to run
+commands, and a complete record. 'bus up' starts everything in one process.
+
+A command finds its bus by --dir: it asks the one that runs there, or opens the store
+itself when none does. --url and --creds reach a bus on another machine.
+
+Errors are one line on standard error, with a code; the exit code is 1, or 2 when the
+command was called wrongly.`,
+		Example: `  bus up
+  printf 'echo hello\n' | bus up --key cli:script
+  bus sessions
+  bus replay cli:local`,
+		Version: cli.Version(),
+	}
+	g.bus.Flags(root)
+	root.PersistentFlags().BoolVar(&g.json, "json", false, "print one JSON object a line")
+	return cli.Group(root,
+		newUp(g), newServe(g), newUser(g), newSessions(g), newSession(g), newEvents(g), newReplay(g), newVersion(g))
+}
+
+// connected runs f on a connection, until done or a signal comes.
+func (g *global) connected(cmd *cobra.Command, f func(context.Context, *client.Conn) error) error {
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
+	return cli.Interruptible(cmd.Context(), func(ctx context.Context) error {
+		return g.bus.With(ctx, log, func(c *client.Conn) error { return f(ctx, c) })
+	})
+}
+
+func newVersion(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if g.json {
+				return cli.PrintJSON(cmd.OutOrStdout(), map[string]string{"version": cli.Version()})
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "bus", cli.Version())
+			return err
+		},
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+
+	"keryx/client"
+	"keryx/cmd/internal/run"
+	"keryx/cmd/internal/services"
+	"keryx/events"
+	"keryx/internal/execution"
+	"keryx/internal/node"
+)
+
+// Principals of a bus that runs everything in one process.
+const (
+	upHost     events.PrincipalName = "shell"
+	upExecutor events.PrincipalName = "local"
+	upGateway  events.PrincipalName = "cli"
+)
+
+type upFlags struct {
+	nodeFlags
+	chat services.ChatFlags
+}
+
+func newUp(g *global) *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run a bus, an executor, the shell host and a chat in this process",
+		Long: `Run a bus, an executor, the shell host and a chat in this process.
+
+On a terminal it is a chat: each line is a message to the session, which the shell host
+runs by /bin/sh -c; output streams in as it comes. /help lists commands. Ctrl-C
+interrupts the running turn, Ctrl-D leaves.
+
+With piped input each line is one message; replies alone go to standard output, in
+order, everything else to standard error. At the end of input it waits until all turns
+have ended. The exit code is 0 if all of them completed, else 1.
+
+The same --dir and --key go on with the same session.`,
+		Example: `  bus up
+  printf 'echo hello\necho $((6*7))\n' | bus up --dir ./state --key cli:script`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, g) },
+	}
+	f.flags(cmd, "warn")
+	f.chat.Flags(cmd)
+	return cmd
+}
+
+func (f *upFlags) run(cmd *cobra.Command, g *global) (err error) {
+	profile, err := g.bus.ProfileName()
+	if err != nil {
+		return err
+	}
+	if _, err := f.config(g, nil); err != nil {
+		return err
+	}
+	console, err := services.OpenConsole(cmd)
+	if err != nil {
+		return fmt.Errorf("open console: %w", err)
+	}
+	defer func() { err = errors.Join(err, console.Close()) }()
+	log, err := f.log.Logger(console.Log)
+	if err != nil {
+		return err
+	}
+	options, err := f.services(g, profile, console, log)
+	if err != nil {
+		return err
+	}
+	return run.App(cmd.Context(), run.Config{
+		Interrupt: console.Interrupt, Force: console.Restore, Logger: log,
+	}, options)
+}
+
+// services start in this order and stop in the reverse: the chat first, then the host,
+// which detaches, then the executor, then the bus.
+func (f *upFlags) services(g *global, profile events.Profile, console *services.Console, log *slog.Logger) (fx.Option, error) {
+	cfg, err := f.config(g, log)
+	if err != nil {
+		return nil, err
+	}
+	chat, err := f.chat.Config(console.Surface, log)
+	if err != nil {
+		return nil, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find working directory: %w", err)
+	}
+	target, err := services.Target("local", cwd)
+	if err != nil {
+		return nil, err
+	}
+	var bus *node.Handle
+	embedded := func(name events.PrincipalName, role events.Role) services.Dial {
+		return func(ctx context.Context) (*client.Conn, error) {
+			return bus.Node().Connect(ctx, events.Principal{Profile: profile, Name: name, Role: role})
+		}
+	}
+	return fx.Options(f.options(cfg), fx.Populate(&bus),
+		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Target: target, Logger: log}).Option(),
+		services.ShellHost(embedded(upHost, events.RoleHost), log).Option(),
+		services.Chat(embedded(upGateway, events.RoleGateway), chat, console.Conversation).Option(),
+	), nil
+}

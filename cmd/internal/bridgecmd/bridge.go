@@ -1,0 +1,143 @@
+// Package bridgecmd is the command tree of gateway-bridge, which brings messages in,
+// carries replies out, and runs agent hosts.
+package bridgecmd
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+
+	"keryx/client"
+	"keryx/cmd/internal/run"
+	"keryx/cmd/internal/services"
+	"keryx/events"
+	"keryx/internal/cli"
+	"keryx/internal/observe"
+)
+
+type flags struct {
+	url, http string
+	creds     []string
+	stdio     bool
+	chat      services.ChatFlags
+	log       run.Log
+}
+
+// New returns the command.
+func New() *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "gateway-bridge --url URL --creds FILE [--creds FILE] [--stdio]",
+		Short: "Bring messages into sessions and carry replies out",
+		Long: `Bring messages into sessions and carry replies out.
+
+With credentials of role gateway and --stdio it holds a conversation over standard
+input and output, as 'bus up' does: a chat on a terminal; on pipes each line is a
+message and replies alone go to standard output.
+
+With credentials of role host it runs the built-in host 'shell', which runs each
+message by /bin/sh -c in the session's target. Both may be given; each has a
+connection of its own.`,
+		Example: `  gateway-bridge --url nats://127.0.0.1:4222 --creds web.creds --stdio --key cli:mine
+  gateway-bridge --url nats://127.0.0.1:4222 --creds shell.creds`,
+		Args:    cobra.NoArgs,
+		Version: cli.Version(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.url, "url", "", "URL of the bus (required)")
+	fs.StringArrayVar(&f.creds, "creds", nil, "credentials file of role gateway or host (required; may be repeated)")
+	fs.BoolVar(&f.stdio, "stdio", false, "hold a conversation over standard input and output")
+	fs.StringVar(&f.http, "http", "", "loopback host:port for /healthz and /readyz; default: none")
+	f.chat.Flags(cmd)
+	f.log.Flags(cmd, "warn")
+	return cmd
+}
+
+// roles are the credentials given, one of each role at most.
+type roles map[events.Role]client.Credentials
+
+func (f *flags) read() (roles, error) {
+	if f.url == "" || len(f.creds) == 0 {
+		return nil, cli.Usagef("--url and --creds are needed")
+	}
+	out := make(roles)
+	for _, file := range f.creds {
+		c, err := client.ReadCredentials(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := services.NeedRole(file, c, events.RoleGateway, events.RoleHost); err != nil {
+			return nil, err
+		}
+		if _, twice := out[c.Principal.Role]; twice {
+			return nil, cli.Usagef("two credentials have the role %s", c.Principal.Role)
+		}
+		out[c.Principal.Role] = c
+	}
+	_, gateway := out[events.RoleGateway]
+	_, host := out[events.RoleHost]
+	switch {
+	case f.stdio && !gateway:
+		return nil, cli.Usagef("--stdio needs credentials of the role gateway")
+	case !f.stdio && gateway && !host:
+		return nil, cli.Usagef("nothing to do: credentials of the role gateway need --stdio")
+	}
+	return out, nil
+}
+
+func (f *flags) run(cmd *cobra.Command) (err error) {
+	creds, err := f.read()
+	if err != nil {
+		return err
+	}
+	out, cfg := cmd.ErrOrStderr(), run.Config{}
+	var console *services.Console
+	if f.stdio {
+		if console, err = services.OpenConsole(cmd); err != nil {
+			return fmt.Errorf("open console: %w", err)
+		}
+		defer func() { err = errors.Join(err, console.Close()) }()
+		out, cfg.Interrupt, cfg.Force = console.Log, console.Interrupt, console.Restore
+	}
+	log, err := f.log.Logger(out)
+	if err != nil {
+		return err
+	}
+	cfg.Logger = log
+	options, err := f.services(creds, console, log)
+	if err != nil {
+		return err
+	}
+	return run.App(cmd.Context(), cfg, options...)
+}
+
+// services are the host, if any, and then the conversation, if any.
+func (f *flags) services(creds roles, console *services.Console, log *slog.Logger) ([]fx.Option, error) {
+	var all []*run.Principal
+	if c, ok := creds[events.RoleHost]; ok {
+		all = append(all, services.ShellHost(services.Remote(f.url, c, log), log))
+	}
+	if console != nil {
+		cfg, err := f.chat.Config(console.Surface, log)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, services.Chat(services.Remote(f.url, creds[events.RoleGateway], log), cfg, console.Conversation))
+	}
+	ready := func() error {
+		var errs []error
+		for _, p := range all {
+			errs = append(errs, p.Ready())
+		}
+		return errors.Join(errs...)
+	}
+	out := []fx.Option{fx.Supply(observe.HTTPConfig{Addr: f.http, Ready: ready, Logger: log}), observe.Module}
+	for _, p := range all {
+		out = append(out, p.Option())
+	}
+	return out, nil
+}

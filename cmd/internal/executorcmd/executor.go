@@ -1,0 +1,98 @@
+// Package executorcmd is the command tree of executor, which runs commands in targets.
+package executorcmd
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+
+	"keryx/client"
+	"keryx/cmd/internal/run"
+	"keryx/cmd/internal/services"
+	"keryx/events"
+	"keryx/internal/cli"
+	"keryx/internal/execution"
+	"keryx/internal/observe"
+)
+
+type flags struct {
+	url, creds, target, cwd, spool, http string
+	log                                  run.Log
+}
+
+// New returns the command.
+func New() *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "executor --url URL --creds FILE",
+		Short: "Run commands of sessions in a target of this machine",
+		Long: `Run commands of sessions in a target of this machine.
+
+The executor holds the target's lease for as long as it runs. SIGINT or SIGTERM stops
+it cleanly: commands are stopped and their ends reported. A second one ends it at once.`,
+		Example: `  bus user add runner --role executor --out runner.creds
+  executor --url nats://127.0.0.1:4222 --creds runner.creds --target local --cwd /srv/work`,
+		Args:    cobra.NoArgs,
+		Version: cli.Version(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.url, "url", "", "URL of the bus (required)")
+	fs.StringVar(&f.creds, "creds", "", "credentials file of role executor (required)")
+	fs.StringVar(&f.target, "target", "local", "name of the target")
+	fs.StringVar(&f.cwd, "cwd", "", "directory in which commands start; default: this one")
+	fs.StringVar(&f.spool, "spool", "", "directory for output that the bus has not stored; default: the system's temporary one")
+	fs.StringVar(&f.http, "http", "", "loopback host:port for /healthz and /readyz; default: none")
+	f.log.Flags(cmd, "info")
+	return cmd
+}
+
+func (f *flags) run(cmd *cobra.Command) error {
+	if f.url == "" || f.creds == "" {
+		return cli.Usagef("--url and --creds are needed")
+	}
+	log, err := f.log.Logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	creds, err := client.ReadCredentials(f.creds)
+	if err != nil {
+		return err
+	}
+	if err := services.NeedRole(f.creds, creds, events.RoleExecutor); err != nil {
+		return err
+	}
+	cwd, err := directory(f.cwd)
+	if err != nil {
+		return err
+	}
+	target, err := services.Target(f.target, cwd)
+	if err != nil {
+		return err
+	}
+	executor := services.Executor(services.Remote(f.url, creds, log), execution.Config{
+		Target: target, SpoolDir: f.spool, Logger: log,
+	})
+	return run.App(cmd.Context(), run.Config{Logger: log},
+		executor.Option(),
+		fx.Supply(observe.HTTPConfig{Addr: f.http, Ready: executor.Ready, Logger: log}), observe.Module)
+}
+
+// directory returns an absolute, existing directory; the working directory for "".
+func directory(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find directory %q: %w", dir, err)
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", fmt.Errorf("look at directory: %w", err)
+	}
+	if !info.IsDir() {
+		return "", cli.Usagef("%s is not a directory", abs)
+	}
+	return abs, nil
+}
