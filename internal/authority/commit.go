@@ -46,15 +46,17 @@ func (l *lane) commit(ctx context.Context, s step) error {
 		return err
 	}
 	names := len(messages) - len(made)
-	for i, rec := range s.decision.Names {
-		l.t.sessions.setName(l.profile, nameEntry{record: rec, sequence: sequences[i]})
-	}
+	defer func() { // after the fold: a name in the index leads to a session in it
+		for i, rec := range s.decision.Names {
+			l.t.sessions.setName(l.profile, nameEntry{record: rec, sequence: sequences[i]})
+		}
+	}()
 	for i, ev := range made {
 		rec, err := events.RecordOf(l.profile, l.id.Scope(), sequences[names+i], ev)
 		if err != nil {
 			return fmt.Errorf("read back %s: %w", ev.Type(), err)
 		}
-		l.fold(rec)
+		l.fold(rec, s.decision.Drafts[i].Data)
 		l.follow(ctx, rec)
 	}
 	return nil
@@ -188,8 +190,8 @@ func setAttributes(ev *events.Event, attributes map[string]string) {
 	}
 }
 
-// fold applies a committed event and indexes it.
-func (l *lane) fold(rec events.Record) {
+// fold applies a committed event and indexes what its data brings.
+func (l *lane) fold(rec events.Record, data any) {
 	l.stateMu.Lock()
 	err := lifecycle.Fold(&l.state, rec)
 	l.stateMu.Unlock()
@@ -199,7 +201,7 @@ func (l *lane) fold(rec events.Record) {
 	if rec.Ordinal == 1 {
 		l.t.sessions.put(l)
 	}
-	l.t.sessions.note(l, rec)
+	l.t.sessions.note(l, data)
 }
 
 // refresh folds what another writer has appended since.
@@ -215,7 +217,7 @@ func (l *lane) refresh(ctx context.Context) error {
 			if err != nil {
 				l.t.logger.Error("event cannot be decoded", "session", l.id, "sequence", m.Sequence, "error", err)
 			}
-			l.fold(rec)
+			l.fold(rec, dataOf(rec))
 		}
 		if next == 0 {
 			return nil

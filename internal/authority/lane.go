@@ -30,6 +30,7 @@ type lane struct {
 	state   lifecycle.State
 
 	// The rest belongs to the lane's goroutine alone.
+	unread    bool // the log has the session, the state has not
 	parked    []*parked
 	deadline  time.Time // for the host to end the interrupted turn
 	offerSent time.Time // when the open offer was last told
@@ -78,6 +79,12 @@ func (l *lane) handle(ctx context.Context, req *request) {
 // decide runs a request's decisions and appends what they ask for.
 func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle.Interruption, error) {
 	races := 0
+	if l.unread {
+		if err := l.refresh(ctx); err != nil {
+			return nil, nil, err
+		}
+		l.unread = false
+	}
 	for range maxSteps {
 		cmd, err := l.command(req)
 		if err != nil {
@@ -171,7 +178,15 @@ func (l *lane) via(req *request) *events.OwnedName {
 	if err != nil || name == nil {
 		return nil
 	}
-	return l.state.NameOf(*name)
+	if own := l.state.NameOf(*name); own != nil {
+		return own
+	}
+	e, ok := l.t.sessions.name(l.profile, *name)
+	if !ok {
+		return nil
+	}
+	// A name the state no longer keeps is one of an epoch that has ended.
+	return &events.OwnedName{Name: *name, Owner: e.record.Owner, Epoch: e.record.Epoch}
 }
 
 // joinParked adds a repeat of a parked request to it.

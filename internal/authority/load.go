@@ -49,7 +49,7 @@ func (t *term) foldStored(m sessionlog.Stored) {
 	if l == nil {
 		l = t.sessions.put(newLane(t, profile, events.SessionID(scope)))
 	}
-	l.fold(rec)
+	l.fold(rec, dataOf(rec))
 }
 
 // resume takes up what the last term left: sessions of the bus's own lifetime have

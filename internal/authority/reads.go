@@ -76,9 +76,10 @@ func (t *term) list(p events.Profile, q events.SessionList) events.Sessions {
 			continue
 		}
 		var s events.SessionSummary
-		l.view(func(st *lifecycle.State) { s = st.Summary() })
+		var known bool
+		l.view(func(st *lifecycle.State) { s, known = st.Summary(), st.Exists() })
 		t.fillHosts(p, &s)
-		if !wanted(s, q) {
+		if !known || !wanted(s, q) {
 			continue
 		}
 		if len(out.Sessions) == limit {

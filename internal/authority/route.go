@@ -129,10 +129,8 @@ func (t *term) laneForNames(p events.Profile, names events.Names) (*lane, error)
 		if !ok {
 			continue
 		}
-		l := t.sessions.lane(p, e.record.Session)
+		l := t.named(p, e)
 		switch {
-		case l == nil:
-			return nil, fmt.Errorf("name %s %q leads to session %s, which is not in the log", n.Kind, n.Value, e.record.Session)
 		case found == nil:
 			found, via = l, n
 		case found != l:
@@ -143,6 +141,17 @@ func (t *term) laneForNames(p events.Profile, names events.Names) (*lane, error)
 		found = newLane(t, p, events.SessionID(events.NewID()))
 	}
 	return found, nil
+}
+
+// named returns the lane that a name leads to. One that this authority has not seen,
+// because another wrote it, is read when its first command comes.
+func (t *term) named(p events.Profile, e nameEntry) *lane {
+	if l := t.sessions.lane(p, e.record.Session); l != nil {
+		return l
+	}
+	l := newLane(t, p, e.record.Session)
+	l.unread = true
+	return t.sessions.put(l)
 }
 
 func identityConflict(a events.Name, as events.SessionID, b events.Name, bs events.SessionID) *events.Error {
@@ -164,7 +173,7 @@ func (t *term) resolve(p events.Profile, to string) (*lane, *events.Name, error)
 		if !ok {
 			continue
 		}
-		l := t.sessions.lane(p, e.record.Session)
+		l := t.named(p, e)
 		if found != nil && l != found {
 			return nil, nil, events.Errorf(events.CodeAmbiguousName, "%q is the %s of session %s and the %s of session %s",
 				to, via.Kind, found.id, kind, e.record.Session)

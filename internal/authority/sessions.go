@@ -115,25 +115,37 @@ func ofProfile(l *lane, p events.Profile) *lane {
 	return l
 }
 
-// note indexes what an event brings that can be asked for by id.
-func (x *sessionIndex) note(l *lane, r events.Record) {
+// note indexes what an event brings that can be asked for by id. data is the event's
+// data struct.
+func (x *sessionIndex) note(l *lane, data any) {
+	switch d := data.(type) {
+	case events.ContinuationQueued:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.receipts[d.Item.Receipt] = l
+	case events.TurnStarted:
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.turns[d.Turn] = l
+		if d.TaskID != "" {
+			x.tasks[taskKey{l.profile, d.TaskID}] = l
+		}
+	}
+}
+
+// dataOf decodes the data of those types that [sessionIndex.note] looks at.
+func dataOf(r events.Record) any {
 	switch r.Type {
 	case events.TypeContinuationQueued:
 		if d, err := events.DataOf[events.ContinuationQueued](r); err == nil {
-			x.mu.Lock()
-			x.receipts[d.Item.Receipt] = l
-			x.mu.Unlock()
+			return d
 		}
 	case events.TypeTurnStarted:
 		if d, err := events.DataOf[events.TurnStarted](r); err == nil {
-			x.mu.Lock()
-			x.turns[d.Turn] = l
-			if d.TaskID != "" {
-				x.tasks[taskKey{l.profile, d.TaskID}] = l
-			}
-			x.mu.Unlock()
+			return d
 		}
 	}
+	return nil // also when it cannot be decoded: the fold has said so
 }
 
 // all returns the lanes of a profile in order of session id; of every profile if p
