@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/nats-io/nats.go"
 
@@ -74,12 +74,13 @@ func CodeOf(err error) events.Code {
 		return events.CodeIdentityConflict
 	case errors.As(err, &reserved), errors.Is(err, nats.ErrAuthorization), errors.Is(err, fs.ErrPermission):
 		return events.CodeForbidden
-	case errors.Is(err, broker.ErrNotRunning), errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrConnectionClosed):
+	case errors.Is(err, broker.ErrNotRunning), errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrConnectionClosed),
+		errors.Is(err, syscall.EPIPE): // nobody reads what is written
 		return events.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return events.CodeTimeout
 	case errors.Is(err, client.ErrLoosePermissions), errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist),
-		errors.Is(err, events.ErrBadID), errors.As(err, new(*os.PathError)):
+		errors.Is(err, events.ErrBadID):
 		return events.CodeInvalid
 	}
 	return events.CodeInternal

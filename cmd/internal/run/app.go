@@ -39,7 +39,7 @@ type Config struct {
 type app struct {
 	cfg     Config
 	fx      *fx.App
-	failure *failure
+	end     *end
 	signals chan os.Signal
 }
 
@@ -50,7 +50,7 @@ func App(ctx context.Context, cfg Config, opts ...fx.Option) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	a := &app{cfg: cfg, failure: &failure{}, signals: make(chan os.Signal, 4)}
+	a := &app{cfg: cfg, end: newEnd(), signals: make(chan os.Signal, 4)}
 	signal.Notify(a.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(a.signals)
 	// Caught and left alone: writing to a closed pipe is then an error of the write, and
@@ -59,7 +59,7 @@ func App(ctx context.Context, cfg Config, opts ...fx.Option) error {
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 	all := append([]fx.Option{
-		fx.StartTimeout(StartTimeout), fx.StopTimeout(StopTimeout), fx.Supply(a.failure),
+		fx.StartTimeout(StartTimeout), fx.StopTimeout(StopTimeout), fx.Supply(a.end),
 		fx.WithLogger(func() fxevent.Logger {
 			l := &fxevent.SlogLogger{Logger: cfg.Logger}
 			l.UseLogLevel(slog.LevelDebug)
@@ -77,14 +77,14 @@ func App(ctx context.Context, cfg Config, opts ...fx.Option) error {
 func (a *app) run(ctx context.Context) error {
 	sig, err := a.start(ctx)
 	if err != nil {
-		return errors.Join(a.failure.get(), unwrapped(err))
+		return errors.Join(a.end.reason(), unwrapped(err))
 	}
 	code := 0
 	if sig == nil {
 		sig, code = a.wait(ctx)
 	}
 	err = a.stop(ctx)
-	if failed := a.failure.get(); failed != nil {
+	if failed := a.end.reason(); failed != nil {
 		return failed
 	}
 	switch {
@@ -117,12 +117,18 @@ func (a *app) start(ctx context.Context) (*syscall.Signal, error) {
 	}
 }
 
-// wait returns at the signal that begins the stop, or when a service asked for the end.
+// wait returns at the signal that begins the stop, or when a service has ended. fx sees
+// the same signals and reports them as its own end with code 0; that is not one.
 func (a *app) wait(ctx context.Context) (*syscall.Signal, int) {
+	asked := a.fx.Wait()
 	for {
 		select {
-		case end := <-a.fx.Wait():
-			return nil, end.ExitCode
+		case s := <-asked:
+			if s.ExitCode != 0 {
+				return nil, s.ExitCode
+			}
+		case <-a.end.begun:
+			return nil, 0
 		case <-ctx.Done():
 			return nil, 0
 		case s := <-a.signals:

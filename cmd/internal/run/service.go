@@ -15,24 +15,30 @@ import (
 // ErrStopped is the cancel cause of a service's context at a clean stop.
 var ErrStopped = errors.New("stopping")
 
-// failure keeps the first error with which a service ended.
-type failure struct {
-	mu  sync.Mutex
-	err error
+// end is how services end the app: begun is closed by the first one that ends by itself.
+type end struct {
+	begun chan struct{}
+	once  sync.Once
+	err   error // set before begun is closed
 }
 
-func (f *failure) set(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = err
+func newEnd() *end { return &end{begun: make(chan struct{})} }
+
+func (e *end) begin(err error) {
+	e.once.Do(func() {
+		e.err = err
+		close(e.begun)
+	})
+}
+
+// reason returns the error with which the first service ended.
+func (e *end) reason() error {
+	select {
+	case <-e.begun:
+		return e.err
+	default:
+		return nil
 	}
-}
-
-func (f *failure) get() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
 }
 
 // Principal is a service with a connection of its own: dial connects at the start, serve
@@ -43,17 +49,16 @@ type Principal struct {
 	Dial  func(ctx context.Context) (*client.Conn, error)
 	Serve func(ctx context.Context, c *client.Conn) error
 
-	sd      fx.Shutdowner
-	failure *failure
-	conn    atomic.Pointer[client.Conn]
-	cancel  context.CancelCauseFunc
-	done    chan struct{}
+	end    *end
+	conn   atomic.Pointer[client.Conn]
+	cancel context.CancelCauseFunc
+	done   chan struct{}
 }
 
 // Option appends the service to the app, behind those before it.
 func (p *Principal) Option() fx.Option {
-	return fx.Invoke(func(lc fx.Lifecycle, sd fx.Shutdowner, f *failure) {
-		p.sd, p.failure = sd, f
+	return fx.Invoke(func(lc fx.Lifecycle, e *end) {
+		p.end = e
 		lc.Append(fx.Hook{OnStart: p.start, OnStop: p.stop})
 	})
 }
@@ -87,9 +92,9 @@ func (p *Principal) serve(ctx context.Context, c *client.Conn) {
 		return
 	}
 	if err != nil {
-		p.failure.set(fmt.Errorf("%s: %w", p.Name, err))
+		err = fmt.Errorf("%s: %w", p.Name, err)
 	}
-	_ = p.sd.Shutdown() // an app that is stopping already needs no more
+	p.end.begin(err)
 }
 
 func (p *Principal) stop(ctx context.Context) error {
