@@ -238,7 +238,7 @@ func patiently[A any](ctx context.Context, ask func() (A, error)) (A, error) {
 // fetch reads pages until the cursor is no longer behind.
 func (f *follower) fetch(ctx context.Context, scope events.Scope, cur *follow.Cursor) error {
 	for {
-		page, err := patiently(ctx, func() (Page, error) { return f.conn.Page(ctx, scope, cur.Next(), 0) })
+		page, err := patiently(ctx, func() (Page, error) { return f.conn.pageOfKnown(ctx, scope, cur.Next()) })
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,7 +16,8 @@ import (
 type hosted struct {
 	id       events.SessionID
 	attached bool
-	again    bool // look again if this look comes to nothing: there was news
+	again    bool            // look again if this look comes to nothing: there was news
+	heard    events.Sequence // of the newest news
 	fence    events.Fence
 	target   events.TargetName
 	held     *Held
@@ -56,21 +58,26 @@ func (h *host) hear(m *nats.Msg) {
 		delete(h.others, id)
 		h.mu.Unlock()
 	}
-	h.look(id)
+	seq, err := strconv.ParseUint(m.Header.Get(nats.JSSequence), 10, 64)
+	if err != nil {
+		return // not republished by the server
+	}
+	h.look(id, events.Sequence(seq))
 }
 
-// look finds out whether a session wants this host now, and attaches to it then.
-func (h *host) look(id events.SessionID) {
+// look finds out whether a session wants this host, as of the news heard at a sequence (0
+// for none), and attaches to it then.
+func (h *host) look(id events.SessionID, heard events.Sequence) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, other := h.others[id]; other {
 		return
 	}
 	if e := h.sessions[id]; e != nil {
-		e.again = true
+		e.again, e.heard = true, max(e.heard, heard)
 		return
 	}
-	e := &hosted{id: id}
+	e := &hosted{id: id, heard: heard}
 	if h.spawnLocked(func() { h.consider(e, nil) }) {
 		h.sessions[id] = e
 	}
@@ -131,12 +138,12 @@ func (h *host) consider(e *hosted, s *events.SessionSummary) {
 	}
 	defer h.looks.Release(1)
 	if s == nil {
-		v, err := h.conn.Show(h.life, string(e.id))
+		now, err := h.show(e)
 		if err != nil {
 			h.fail(e, "look at a session", err)
 			return
 		}
-		s = &v.SessionSummary
+		s = &now
 	}
 	if !h.wanted(*s) {
 		h.pass(e, *s)
@@ -151,6 +158,21 @@ func (h *host) consider(e *hosted, s *events.SessionSummary) {
 		return
 	}
 	h.attached(e, a, asked)
+}
+
+// show returns what the bus knows of a session, not older than what was heard of it: an
+// event is heard a moment before the authority has taken it in.
+func (h *host) show(e *hosted) (events.SessionSummary, error) {
+	deadline := time.Now().Add(knownWithin)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		v, err := h.conn.Show(h.life, string(e.id))
+		h.mu.Lock()
+		old := err == nil && v.LastSeq < e.heard || errors.Is(err, events.ErrOf(events.CodeUnknownSession))
+		h.mu.Unlock()
+		if !old || time.Now().After(deadline) || !sleep(h.life, pause) {
+			return v.SessionSummary, err
+		}
+	}
 }
 
 func (h *host) capabilities() []events.Capability {
@@ -204,14 +226,14 @@ func (h *host) drop(e *hosted) *runningTurn {
 	if h.sessions[e.id] == e {
 		delete(h.sessions, e.id)
 	}
-	held, running, again := e.held, e.running, e.again
+	held, running, again, heard := e.held, e.running, e.again, e.heard
 	e.again = false
 	h.mu.Unlock()
 	if held != nil {
 		held.Forget()
 	}
 	if again {
-		h.look(e.id)
+		h.look(e.id, heard)
 	}
 	return running
 }

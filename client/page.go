@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -46,6 +48,21 @@ func (c *Conn) Page(ctx context.Context, scope events.Scope, from events.Sequenc
 	}
 	p.Next, p.First, p.Tip = end.Next, end.First, end.Tip
 	return p, nil
+}
+
+// knownWithin is how long the authority may take to know what was heard live already:
+// the server publishes an event before the authority has seen it stored.
+const knownWithin = 2 * time.Second
+
+// pageOfKnown reads a page of a scope of which something was heard.
+func (c *Conn) pageOfKnown(ctx context.Context, scope events.Scope, from events.Sequence) (Page, error) {
+	deadline := time.Now().Add(knownWithin)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		page, err := c.Page(ctx, scope, from, 0)
+		if !errors.Is(err, events.ErrOf(events.CodeUnknownSession)) || time.Now().After(deadline) || !sleep(ctx, pause) {
+			return page, err
+		}
+	}
 }
 
 // stored is a message of a page.

@@ -1,21 +1,19 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"keryx/client/follow"
 	"keryx/events"
 )
 
-// WaitReceipt waits until an item's receipt is as wanted, and returns it. It follows the
-// session and asks for the receipt when an event names the item, so a state that lasts
-// shorter than an answer takes may not be seen: ask for states that stay. Restarts of the
-// bus only make it wait longer; with an error the receipt is the last known.
+// WaitReceipt waits until an item's receipt is as wanted, and returns it. until is called
+// with the receipt as it is, and then for each state that the item goes through from the
+// time it was queued, as the session's record tells them. Restarts of the bus only make it
+// wait longer. With an error the receipt is the last known.
 func (c *Conn) WaitReceipt(ctx context.Context, id events.ReceiptID, until func(events.Receipt) bool) (events.Receipt, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	look := func() (events.Receipt, error) {
 		return patiently(ctx, func() (events.Receipt, error) { return c.Receipt(ctx, id) })
 	}
@@ -24,32 +22,27 @@ func (c *Conn) WaitReceipt(ctx context.Context, id events.ReceiptID, until func(
 		return r, err
 	}
 	cfg := FollowConfig{
-		Scopes: []events.Scope{r.Session.Scope()}, From: r.Sequence + 1,
+		Scopes: []events.Scope{r.Session.Scope()}, From: r.Sequence,
 		Types: []string{"turn.*", "continuation.*", "session.finalized", "session.reset"},
 	}
 	for rec, err := range c.Follow(ctx, cfg) {
-		if err != nil && !isPassing(err) {
+		switch {
+		case isPassing(err): // what cannot be read may have been about the item
+			now, err := look()
+			if err != nil {
+				return r, err
+			}
+			r = now
+		case err != nil:
 			return r, err
-		}
-		if err == nil && !names(rec, id, r.Turn) {
+		case !advance(&r, rec):
 			continue
 		}
-		now, err := look()
-		if err != nil {
-			return r, err
-		}
-		if r = now; until(r) {
+		if until(r) {
 			return r, nil
 		}
 	}
 	return r, context.Cause(ctx)
-}
-
-// names reports whether an event may say something of an item or its turn. Both ids are
-// unique, so that looking for their text is enough; a text that quotes one costs a
-// question.
-func names(rec events.Record, id events.ReceiptID, turn events.TurnID) bool {
-	return bytes.Contains(rec.Data, []byte(id)) || turn != "" && rec.Turn == turn
 }
 
 // isPassing reports whether a follower goes on behind an error.
@@ -57,4 +50,54 @@ func isPassing(err error) bool {
 	var hole *HoleError
 	var gap *follow.GapError
 	return errors.As(err, &hole) || errors.As(err, &gap)
+}
+
+// advance brings a receipt to where an event puts its item, and reports whether the event
+// is about it. Events come in their order, each once.
+func advance(r *events.Receipt, rec events.Record) bool {
+	switch rec.Type {
+	case events.TypeContinuationQueued:
+		return moved(rec, func(d events.ContinuationQueued) bool { return d.Item.Receipt == r.ID },
+			func(events.ContinuationQueued) { r.State, r.Outcome, r.Turn, r.Reason = events.StateQueued, "", "", "" })
+	case events.TypeContinuationOffered:
+		return moved(rec, func(d events.ContinuationOffered) bool { return slices.Contains(d.Items, r.ID) },
+			func(events.ContinuationOffered) { r.State = events.StateOffered })
+	case events.TypeContinuationRequeued:
+		return moved(rec, func(d events.ContinuationRequeued) bool { return slices.Contains(d.Items, r.ID) },
+			func(events.ContinuationRequeued) { r.State, r.Reason = events.StateQueued, "" })
+	case events.TypeContinuationUnresolved:
+		return moved(rec, func(d events.ContinuationUnresolved) bool { return slices.Contains(d.Items, r.ID) },
+			func(d events.ContinuationUnresolved) { r.State, r.Reason = events.StateUnresolved, d.Reason })
+	case events.TypeContinuationInvalidated:
+		return moved(rec, func(d events.ContinuationInvalidated) bool { return slices.Contains(d.Items, r.ID) },
+			func(d events.ContinuationInvalidated) { r.State, r.Reason = events.StateInvalidated, d.Reason })
+	case events.TypeTurnStarted:
+		return moved(rec, func(d events.TurnStarted) bool { return slices.Contains(d.Items, r.ID) },
+			func(d events.TurnStarted) { r.State, r.Turn, r.Reason = events.StateAccepted, d.Turn, "" })
+	case events.TypeTurnEnded:
+		return moved(rec, func(d events.TurnEnded) bool { return slices.Contains(d.Settled, r.ID) },
+			func(d events.TurnEnded) { r.State, r.Turn, r.Outcome = events.StateSettled, d.Turn, d.Outcome })
+	case events.TypeTurnReportedLate:
+		return r.Turn != "" && rec.Turn == r.Turn
+	case events.TypeSessionFinalized:
+		return moved(rec, func(d events.SessionFinalized) bool { return slices.Contains(d.Invalidated, r.ID) },
+			func(d events.SessionFinalized) {
+				r.State, r.Reason = events.StateInvalidated, "session finalized: "+d.Reason
+			})
+	case events.TypeSessionReset:
+		return moved(rec, func(d events.SessionReset) bool { return slices.Contains(d.Dropped, r.ID) },
+			func(d events.SessionReset) {
+				r.State, r.Reason = events.StateInvalidated, "dropped by reset: "+d.Reason
+			})
+	}
+	return false
+}
+
+func moved[T any](rec events.Record, about func(T) bool, move func(T)) bool {
+	d, err := events.DataOf[T](rec)
+	if err != nil || !about(d) {
+		return false
+	}
+	move(d)
+	return true
 }
