@@ -2,6 +2,7 @@ package events
 
 // AuditRefused records an attempt to act beyond one's rights (scope _profile).
 type AuditRefused struct {
+	// Principal is who tried.
 	Principal PrincipalName `json:"principal"`
 	// Command is the type of what was asked for.
 	Command Type   `json:"command"`
@@ -14,7 +15,10 @@ type AuditRefused struct {
 // StoreRegressed records that the store was served although it had lost messages,
 // by the operator's decision (scope _profile of every profile in the store).
 type StoreRegressed struct {
-	HighWater  Sequence `json:"high_water"`
-	Last       Sequence `json:"last"`
-	Generation uint64   `json:"generation"`
+	// HighWater is the last sequence the store once had.
+	HighWater Sequence `json:"high_water"`
+	// Last is the last sequence it has now.
+	Last Sequence `json:"last"`
+	// Generation is that of the store from now on, the first part of every new fence.
+	Generation uint64 `json:"generation"`
 }

@@ -145,11 +145,12 @@ type SessionView struct {
 	AllNames []OwnedName   `json:"all_names"`
 	Lineage  []Anchor      `json:"lineage,omitempty"`
 	Attached *AttachedHost `json:"attached,omitempty"`
-	Started  bool          `json:"started"`
-	Reason   string        `json:"finalize_reason,omitempty"`
-	Running  *TurnView     `json:"running,omitempty"`
-	Queue    []ItemView    `json:"queue"`
-	Execs    []ExecView    `json:"execs,omitempty"`
+	// Started is true once a turn of the epoch has started.
+	Started bool       `json:"started"`
+	Reason  string     `json:"finalize_reason,omitempty"`
+	Running *TurnView  `json:"running,omitempty"`
+	Queue   []ItemView `json:"queue"`
+	Execs   []ExecView `json:"execs,omitempty"`
 }
 
 // TurnView is what is known of a turn.
@@ -197,8 +198,9 @@ type ExecView struct {
 	Target   TargetName    `json:"target"`
 	Executor PrincipalName `json:"executor"`
 	Argv     []string      `json:"argv"`
-	Started  bool          `json:"started"`
-	PID      int           `json:"pid,omitempty"`
+	// Started is true once its process runs.
+	Started bool `json:"started"`
+	PID     int  `json:"pid,omitempty"`
 }
 
 // Accept takes an offer as a turn. The host begins the turn only after the answer.
@@ -264,10 +266,13 @@ type TurnShow struct {
 // Submit puts a message into a session. Answer: [Receipt].
 type Submit struct {
 	// To is a session id or any name.
-	To             string   `json:"to"`
-	Body           Body     `json:"body"`
-	Mode           Mode     `json:"mode,omitempty"`
-	Allow          []Mode   `json:"allow,omitempty"`
+	To   string `json:"to"`
+	Body Body   `json:"body"`
+	// Mode is "enqueue" unless set.
+	Mode Mode `json:"mode,omitempty"`
+	// Allow are the modes to take, in this order, if the host cannot do the mode.
+	Allow []Mode `json:"allow,omitempty"`
+	// Kind is "user" unless set.
 	Kind           ItemKind `json:"kind,omitempty"`
 	IdempotencyKey string   `json:"idempotency_key,omitempty"`
 	OnReset        OnReset  `json:"on_reset,omitempty"`
@@ -402,8 +407,8 @@ type OutputPage struct {
 
 // ChunkRange is a range of chunk numbers, both ends included.
 type ChunkRange struct {
-	From uint64 `json:"from"`
-	To   uint64 `json:"to"`
+	From uint64 `json:"from"` // the first number
+	To   uint64 `json:"to"`   // the last number
 }
 
 // AcquireLease asks for a lease. Answer: [LeaseAnswer].
@@ -415,8 +420,9 @@ type AcquireLease struct {
 
 // RenewLease extends leases by one ttl each. Answer: [LeaseRenewals].
 type RenewLease struct {
-	Instance Instance   `json:"instance"`
-	Leases   []LeaseRef `json:"leases"`
+	Instance Instance `json:"instance"`
+	// Leases are those to renew, all of this instance.
+	Leases []LeaseRef `json:"leases"`
 }
 
 // LeaseRef names a lease as its holder knows it.
@@ -427,7 +433,7 @@ type LeaseRef struct {
 
 // LeaseRenewals answers [RenewLease], one entry per asked lease in the same order.
 type LeaseRenewals struct {
-	Results []LeaseRenewal `json:"results"`
+	Results []LeaseRenewal `json:"results"` // in the order asked for
 }
 
 // LeaseRenewal is the result for one lease: Error is nil when it was renewed.
@@ -457,7 +463,7 @@ type LeaseList struct{}
 
 // Leases is the list of leases on record.
 type Leases struct {
-	Leases []LeaseView `json:"leases"`
+	Leases []LeaseView `json:"leases"` // in key order
 }
 
 // LeaseView is one lease on record.
@@ -496,8 +502,10 @@ type Tip struct {
 // LogTips asks for the tips of scopes, at most 1,000; with none named, for those of
 // all scopes of the profile, in pages. Answer: [Tips].
 type LogTips struct {
+	// Scopes are those asked for; none means all of the profile.
 	Scopes []Scope `json:"scopes,omitempty"`
-	After  Scope   `json:"after,omitempty"`
+	// After is the last scope of the page before; pages are in scope order.
+	After Scope `json:"after,omitempty"`
 }
 
 // Tips answers [LogTips]. A scope without events is left out.

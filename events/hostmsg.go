@@ -7,7 +7,7 @@ type Offer struct {
 	Epoch      Epoch     `json:"epoch"`
 	Fence      Fence     `json:"fence"`
 	Offer      OfferID   `json:"offer"`
-	Items      []Item    `json:"items"`
+	Items      []Item    `json:"items"` // to be handled in one turn, in this order
 	DeadlineMS int64     `json:"deadline_ms"`
 	Names      Names     `json:"names"`
 }

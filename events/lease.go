@@ -28,13 +28,14 @@ type LeaseKey struct {
 // user's, since a slug does not begin with "_".
 var AuthorityLease = LeaseKey{Profile: "_bus", Kind: LeaseBus, Name: "authority"}
 
-// String returns the key as kept in the bucket.
+// String returns the key as kept in the bucket. It panics on a part that would widen the
+// key, as all subjects do; see [LeaseKey.MarshalText] for keys that were not checked.
 func (k LeaseKey) String() string { return join(string(k.Profile), string(k.Kind), k.Name) }
 
 // ParseLeaseKey reads the form of [LeaseKey.String]. Its error wraps [ErrBadID].
 func ParseLeaseKey(s string) (LeaseKey, error) {
 	t := strings.Split(s, ".")
-	if len(t) != 3 || t[0] == "" || t[1] == "" || t[2] == "" {
+	if len(t) != 3 {
 		return LeaseKey{}, fmt.Errorf("lease key %q is not <profile>.<kind>.<name>: %w", s, ErrBadID)
 	}
 	for _, part := range t {
@@ -45,8 +46,16 @@ func ParseLeaseKey(s string) (LeaseKey, error) {
 	return LeaseKey{Profile: Profile(t[0]), Kind: LeaseKind(t[1]), Name: t[2]}, nil
 }
 
-// MarshalText implements encoding.TextMarshaler.
-func (k LeaseKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+// MarshalText implements encoding.TextMarshaler. Unlike [LeaseKey.String], it returns an
+// error wrapping [ErrBadID] for a key that could not be read again.
+func (k LeaseKey) MarshalText() ([]byte, error) {
+	for _, part := range []string{string(k.Profile), string(k.Kind), k.Name} {
+		if _, err := token(part); err != nil {
+			return nil, fmt.Errorf("lease key with part %q: %w", part, ErrBadID)
+		}
+	}
+	return []byte(k.String()), nil
+}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (k *LeaseKey) UnmarshalText(b []byte) error {

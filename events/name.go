@@ -22,7 +22,7 @@ func NameKinds() []NameKind {
 // Name is one external id of a session, its bytes as given.
 type Name struct {
 	Kind  NameKind `json:"kind"`
-	Value string   `json:"value"`
+	Value string   `json:"value"` // the id itself
 }
 
 // Names are the external ids of a session. An empty field is unknown, never guessed.

@@ -83,7 +83,7 @@ type Carry struct {
 // KeyedReceipt remembers what a sender's idempotency key was used for.
 type KeyedReceipt struct {
 	Sender     PrincipalName `json:"sender"`
-	Key        string        `json:"key"`
+	Key        string        `json:"key"` // the idempotency key
 	BodyDigest string        `json:"body_digest"`
 	At         time.Time     `json:"at"`
 	Receipt    Receipt       `json:"receipt"`
@@ -174,8 +174,8 @@ type SessionIdle struct {
 // SessionReanchored moves the session to a new stored id (compression). Epoch and
 // runtime id stay; old ids still resolve to the session.
 type SessionReanchored struct {
-	From   StoredSessionID `json:"from,omitempty"`
-	To     StoredSessionID `json:"to"`
+	From   StoredSessionID `json:"from,omitempty"` // the id before; absent if none was known
+	To     StoredSessionID `json:"to"`             // the id from now on
 	Reason string          `json:"reason,omitempty"`
 	Owner  PrincipalName   `json:"owner"`
 }

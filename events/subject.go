@@ -55,6 +55,20 @@ func join(tokens ...string) string {
 	return strings.Join(tokens, ".")
 }
 
+// split returns the tokens of a literal subject of the bus that has n of them.
+func split(subject string, n int) (tokens []string, ok bool) {
+	tokens = strings.Split(subject, ".")
+	if len(tokens) != n || tokens[0] != "kx" {
+		return nil, false
+	}
+	for _, t := range tokens {
+		if _, err := token(t); err != nil {
+			return nil, false
+		}
+	}
+	return tokens, true
+}
+
 // LogSubject returns kx.log.<profile>.<scope>.
 func LogSubject(p Profile, s Scope) string { return join("kx", "log", string(p), string(s)) }
 
@@ -87,8 +101,8 @@ func CmdSubject(p Profile, n PrincipalName, t Type) (string, error) {
 
 // ParseCmdSubject returns the proven caller of a command and the noun and verb asked for.
 func ParseCmdSubject(subject string) (Profile, PrincipalName, string, string, error) {
-	t := strings.Split(subject, ".")
-	if len(t) != 6 || t[0] != "kx" || t[1] != "cmd" {
+	t, ok := split(subject, 6)
+	if !ok || t[1] != "cmd" {
 		return "", "", "", "", fmt.Errorf("command subject %q: %w", subject, ErrBadSubject)
 	}
 	return Profile(t[2]), PrincipalName(t[3]), t[4], t[5], nil
@@ -173,8 +187,8 @@ func LeaseAll(p Profile) string { return join("kx", "lease", string(p)) + ".>" }
 
 // ParseLogSubject returns the profile and scope of a kx.log or kx.live subject.
 func ParseLogSubject(subject string) (Profile, Scope, error) {
-	t := strings.Split(subject, ".")
-	if len(t) != 4 || t[0] != "kx" || (t[1] != "log" && t[1] != "live") {
+	t, ok := split(subject, 4)
+	if !ok || (t[1] != "log" && t[1] != "live") {
 		return "", "", fmt.Errorf("log subject %q: %w", subject, ErrBadSubject)
 	}
 	return Profile(t[2]), Scope(t[3]), nil
@@ -182,8 +196,8 @@ func ParseLogSubject(subject string) (Profile, Scope, error) {
 
 // ParseOutSubject returns the parts of a kx.out subject.
 func ParseOutSubject(subject string) (Profile, PrincipalName, SessionID, ExecID, error) {
-	t := strings.Split(subject, ".")
-	if len(t) != 6 || t[0] != "kx" || t[1] != "out" {
+	t, ok := split(subject, 6)
+	if !ok || t[1] != "out" {
 		return "", "", "", "", fmt.Errorf("output subject %q: %w", subject, ErrBadSubject)
 	}
 	return Profile(t[2]), PrincipalName(t[3]), SessionID(t[4]), ExecID(t[5]), nil

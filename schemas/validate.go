@@ -11,8 +11,6 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 // FS holds the schema files.
@@ -68,7 +66,7 @@ func Validate(typ string, data []byte) error {
 	}
 	var invalid *jsonschema.ValidationError
 	if err := s.Validate(v); errors.As(err, &invalid) {
-		return first(invalid)
+		return explain(invalid)
 	} else if err != nil {
 		return fmt.Errorf("validate %s: %w", typ, err)
 	}
@@ -96,6 +94,7 @@ func compile(typ string, body []byte) (*jsonschema.Schema, error) {
 	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
+	c.AssertContent()
 	url := "urn:keryx:schema:" + typ
 	if err := c.AddResource(url, doc); err != nil {
 		return nil, fmt.Errorf("read schema %s: %w", typ, err)
@@ -105,17 +104,4 @@ func compile(typ string, body []byte) (*jsonschema.Schema, error) {
 		return nil, fmt.Errorf("compile schema %s: %w", typ, err)
 	}
 	return s, nil
-}
-
-// first returns the most specific complaint: the first leaf of the error tree.
-func first(e *jsonschema.ValidationError) *ValidationError {
-	for len(e.Causes) > 0 {
-		e = e.Causes[0]
-	}
-	var b strings.Builder
-	for _, part := range e.InstanceLocation {
-		b.WriteByte('/')
-		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
-	}
-	return &ValidationError{Path: b.String(), Message: e.ErrorKind.LocalizedString(message.NewPrinter(language.English))}
 }

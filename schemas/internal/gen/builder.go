@@ -22,7 +22,7 @@ func (b builder) document(name string, t reflect.Type) object {
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["$id"] = "urn:keryx:schema:" + name
 	s["title"] = name
-	s["description"] = b.words.structs[t.Name()]
+	s["description"] = b.words.docs[t.Name()]
 	return s
 }
 
@@ -50,10 +50,8 @@ func (b builder) fields(t reflect.Type, properties object, required *[]string) {
 			continue
 		}
 		s := b.schema(f.Type)
-		if doc := b.words.fields[t.Name()+"."+f.Name]; doc != "" {
-			s["description"] = doc
-		}
-		limit(name, s)
+		limit(t.Name(), name, s)
+		s["description"] = b.words.describe(t, f, name)
 		properties[name] = s
 		if !strings.Contains(options, "omit") {
 			*required = append(*required, name)
@@ -69,37 +67,19 @@ var (
 	marshaller = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// patterns are the forms of identifiers.
-var patterns = map[reflect.Type]string{
-	reflect.TypeFor[events.Profile]():       `^[a-z0-9][a-z0-9-]{0,62}$`,
-	reflect.TypeFor[events.PrincipalName](): `^[a-z0-9-]{0,63}$`,
-	reflect.TypeFor[events.TargetName]():    `^([a-z0-9][a-z0-9-]{0,62})?$`,
-	reflect.TypeFor[events.Instance]():      ulid,
-	reflect.TypeFor[events.SessionID]():     ulid,
-	reflect.TypeFor[events.TurnID]():        ulid,
-	reflect.TypeFor[events.OfferID]():       ulid,
-	reflect.TypeFor[events.ReceiptID]():     ulid,
-	reflect.TypeFor[events.ExecID]():        ulid,
-	reflect.TypeFor[events.CommandID]():     ulid,
-}
-
-const ulid = `^([0-7][0-9A-HJKMNP-TV-Z]{25})?$`
-
-// open are string types whose constants are only the known ones.
-var open = map[string]bool{"Code": true, "Type": true, "Scope": true, "PrincipalName": true}
-
 func (b builder) schema(t reflect.Type) object {
-	switch {
-	case t == timeType:
+	switch t {
+	case timeType:
 		return object{"type": "string", "format": "date-time"}
-	case t == rawType:
-		return object{"description": "any JSON"}
-	case t == bytesType:
+	case rawType:
+		return object{}
+	case bytesType:
 		return object{"type": "string", "contentEncoding": "base64"}
-	case t == fenceType:
-		return object{"type": "string", "pattern": `^([0-9]+\.[0-9]+)?$`}
-	case t.Implements(marshaller):
-		return object{"type": "string"}
+	case fenceType:
+		return object{"type": "string", "pattern": patterns[t]}
+	}
+	if t.Implements(marshaller) {
+		return b.text(t)
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -113,9 +93,9 @@ func (b builder) schema(t reflect.Type) object {
 	case reflect.Bool:
 		return object{"type": "boolean"}
 	case reflect.Uint64, reflect.Uint:
-		return object{"type": "integer", "minimum": 0}
+		return object{"type": "integer", "minimum": 0, "maximum": uint64(1<<64 - 1)}
 	case reflect.Int64, reflect.Int:
-		return object{"type": "integer"}
+		return object{"type": "integer", "minimum": 0, "maximum": int64(1<<63 - 1)}
 	}
 	return b.text(t)
 }
@@ -126,23 +106,7 @@ func (b builder) text(t reflect.Type) object {
 		s["pattern"] = p
 	}
 	if values := b.words.enums[t.Name()]; len(values) > 0 && !open[t.Name()] {
-		s["enum"] = append([]string{}, values...)
+		s["enum"] = append([]any{}, values...)
 	}
 	return s
-}
-
-// limit bounds what a field's name says about its value.
-func limit(name string, s object) {
-	if s["type"] == "integer" && (strings.HasSuffix(name, "_ms") || name == "limit" || name == "epoch" || name == "background_running") {
-		s["minimum"] = 0
-	}
-	if s["type"] != "string" {
-		return
-	}
-	switch name {
-	case "gateway_session_key", "stored_session_id", "runtime_session_id", "session_id", "task_id", "to", "idempotency_key":
-		s["maxLength"] = 1024
-	case "home", "source", "surface", "reason":
-		s["maxLength"] = 4096
-	}
 }

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// words are the doc comments of structs and fields, and the values of string
+// words are the doc comments of types and fields, and the values of string
 // constants by their type.
 type words struct {
-	structs map[string]string
-	fields  map[string]string // "Struct.Field"
-	enums   map[string][]string
+	docs   map[string]string // by type
+	fields map[string]string // by "Struct.Field"
+	enums  map[string][]any  // by type
 }
 
 func readWords(dir string) (words, error) {
-	w := words{structs: map[string]string{}, fields: map[string]string{}, enums: map[string][]string{}}
+	w := words{docs: map[string]string{}, fields: map[string]string{}, enums: map[string][]any{}}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return w, err
@@ -49,7 +49,7 @@ func (w words) read(g *ast.GenDecl) {
 			if doc == nil {
 				doc = g.Doc
 			}
-			w.structs[s.Name.Name] = text(doc)
+			w.docs[s.Name.Name] = text(doc)
 			if st, ok := s.Type.(*ast.StructType); ok {
 				w.readFields(s.Name.Name, st)
 			}

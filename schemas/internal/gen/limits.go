@@ -1,0 +1,86 @@
+package main
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"keryx/events"
+)
+
+const (
+	ulid = `^[0-7][0-9A-HJKMNP-TV-Z]{25}$`
+	slug = `^[a-z0-9][a-z0-9-]{0,62}$`
+	// centuryMS is 100 years in milliseconds, far below where a time.Duration ends.
+	centuryMS = 100 * 365 * 24 * 60 * 60 * 1000
+)
+
+// patterns are the forms of identifiers.
+var patterns = map[reflect.Type]string{
+	reflect.TypeFor[events.Profile]():       slug,
+	reflect.TypeFor[events.TargetName]():    slug,
+	reflect.TypeFor[events.PrincipalName](): `^[a-z0-9-]{1,63}$`,
+	reflect.TypeFor[events.Scope]():         `^[A-Za-z0-9_-]{1,128}$`,
+	reflect.TypeFor[events.Fence]():         `^[0-9]+\.[0-9]+$`,
+	reflect.TypeFor[events.LeaseKey]():      `^[A-Za-z0-9_-]{1,128}\.[a-z]{1,32}\.[A-Za-z0-9_-]{1,128}$`,
+	reflect.TypeFor[events.Type]():          `^keryx(\.[a-z0-9_]+)+$`,
+	reflect.TypeFor[events.Instance]():      ulid,
+	reflect.TypeFor[events.SessionID]():     ulid,
+	reflect.TypeFor[events.TurnID]():        ulid,
+	reflect.TypeFor[events.OfferID]():       ulid,
+	reflect.TypeFor[events.ReceiptID]():     ulid,
+	reflect.TypeFor[events.ExecID]():        ulid,
+	reflect.TypeFor[events.CommandID]():     ulid,
+}
+
+// open are string types whose constants are not all the values there are.
+var open = map[string]bool{"Code": true, "Type": true, "Scope": true, "PrincipalName": true}
+
+// limit bounds what the field called name of a struct may hold.
+func limit(structure, name string, s object) {
+	switch s["type"] {
+	case "integer":
+		limitNumber(structure, name, s)
+	case "string":
+		if s["enum"] == nil && s["pattern"] == nil {
+			limitText(name, s)
+		}
+	case "array":
+		if structure == "ExecSpec" && name == "argv" {
+			s["minItems"] = 1
+		}
+	}
+}
+
+func limitNumber(structure, name string, s object) {
+	switch {
+	case structure == "ExecExited" && name == "exit_code":
+		s["minimum"], s["maximum"] = -1, 255
+	case strings.HasSuffix(name, "_ms"):
+		s["maximum"] = centuryMS
+	case name == "limit":
+		s["maximum"] = 1000
+	case name == "epoch":
+		s["minimum"], s["maximum"] = 1, 1<<31-1
+	case name == "pid":
+		s["minimum"] = 1
+	}
+}
+
+var (
+	ids   = []string{"gateway_session_key", "stored_session_id", "runtime_session_id", "session_id", "task_id", "to", "idempotency_key", "key"}
+	lines = []string{"home", "source", "surface", "reason", "cwd", "shell"}
+)
+
+func limitText(name string, s object) {
+	switch {
+	case name == "to":
+		s["minLength"], s["maxLength"] = 1, 1024
+	case slices.Contains(ids, name):
+		s["maxLength"] = 1024
+	case slices.Contains(lines, name):
+		s["maxLength"] = 4096
+	case name == "sha256", name == "body_digest":
+		s["pattern"] = `^[0-9a-f]{64}$`
+	}
+}
