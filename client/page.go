@@ -117,6 +117,9 @@ func (c *Conn) pageOnce(ctx context.Context, m *nats.Msg, lost <-chan struct{}, 
 			if err != nil {
 				return nil, nil, events.Errorf(events.CodeUndecodable, "a message of a page without %s", events.HeaderSequence)
 			}
+			if len(page) > 0 && events.Sequence(seq) <= page[len(page)-1].seq {
+				continue // at a takeover two authorities may answer
+			}
 			page = append(page, stored{a, events.Sequence(seq)})
 		case err := <-refused:
 			return nil, nil, err
