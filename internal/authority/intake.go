@@ -22,6 +22,8 @@ type request struct {
 	id     events.CommandID
 	data   any // the command's data struct, by value
 	reply  string
+	// confirmed is set once the log itself was asked for a session not in memory.
+	confirmed bool
 }
 
 // take checks a message and hands it to the lane or reader that answers it. It runs

@@ -78,7 +78,7 @@ func (l *lane) handle(ctx context.Context, req *request) {
 
 // decide runs a request's decisions and appends what they ask for.
 func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle.Interruption, error) {
-	races := 0
+	races, confirmed := 0, false
 	if l.unread {
 		if err := l.refresh(ctx); err != nil {
 			return nil, nil, err
@@ -91,6 +91,12 @@ func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle
 			return nil, nil, err
 		}
 		d, err := lifecycle.Decide(&l.state, cmd)
+		if err != nil && !confirmed {
+			confirmed = true
+			if l.grown(ctx) {
+				continue
+			}
+		}
 		if err != nil || d.Interrupt != nil {
 			return nil, d.Interrupt, err
 		}
@@ -117,6 +123,17 @@ func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle
 		return nil, nil, events.Errorf(events.CodeInternal, "%s left no answer", req.entry.Type.Short())
 	}
 	return nil, nil, events.Errorf(events.CodeConflict, "%s did not come to an end in %d steps", req.entry.Type.Short(), maxSteps)
+}
+
+// grown reads the log anew and reports whether another authority has appended: a
+// refusal appends nothing, so only this shows that it rests on an old state.
+func (l *lane) grown(ctx context.Context) bool {
+	before := l.state.LastSequence
+	if err := l.refresh(ctx); err != nil {
+		l.t.logger.Warn("confirm a refusal", "session", l.id, "error", err)
+		return false
+	}
+	return l.state.LastSequence != before
 }
 
 // lostRace reports whether err means that the state decided on was old or unknown. It

@@ -30,6 +30,11 @@ func (t *term) dispatch(req *request) {
 // toLane finds the session a request is about and queues it there.
 func (t *term) toLane(req *request) {
 	l, err := t.laneFor(req)
+	if errors.Is(err, events.ErrOf(events.CodeUnknownSession)) && !req.confirmed {
+		req.confirmed = true
+		t.inBackground(req, t.confirmUnknown)
+		return
+	}
 	if err != nil {
 		t.fail(req, err)
 		return
@@ -37,6 +42,30 @@ func (t *term) toLane(req *request) {
 	if !l.add(t.cfg.LaneQueue, func(ctx context.Context) { l.handle(ctx, req) }) {
 		t.refuse(req.reply, events.Errorf(events.CodeRateLimited, "%d commands wait for session %s already", t.cfg.LaneQueue, l.id))
 	}
+}
+
+// confirmUnknown looks in the log itself for a session that memory does not have:
+// another authority may have made it a moment ago.
+func (t *term) confirmUnknown(ctx context.Context, req *request) {
+	p := req.caller.Profile
+	var names []events.Name
+	if to := req.target(); events.IsULID(to) {
+		_, err := t.cfg.Log.Last(ctx, events.LogSubject(p, events.Scope(to)))
+		if err == nil {
+			t.named(p, nameEntry{record: events.NameRecord{Session: events.SessionID(to)}})
+		} else if !errors.Is(err, sessionlog.ErrNone) {
+			t.fail(req, err)
+			return
+		}
+	}
+	for _, kind := range events.NameKinds() {
+		names = append(names, events.Name{Kind: kind, Value: req.target()})
+	}
+	if err := t.refreshNames(ctx, p, names); err != nil {
+		t.fail(req, err)
+		return
+	}
+	t.toLane(req)
 }
 
 // fail refuses a request and keeps on record what has to be.
