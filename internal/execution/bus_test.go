@@ -32,6 +32,7 @@ type memoryBus struct {
 	chunks  []stored
 	away    bool                          // commands get no answer
 	lose    func(number uint64) bool      // chunks that the stream does not store
+	light   bool                          // keep no bytes of the chunks
 	taken   bool                          // the target's lease is another's now
 	refuse  map[events.Type]*events.Error // answers to reports
 	asked   int                           // exec.output commands
@@ -109,7 +110,11 @@ func (b *memoryBus) store(m *nats.Msg) {
 		if b.lose != nil && b.lose(n) {
 			return
 		}
-		b.chunks = append(b.chunks, stored{number: n, offset: off, stream: m.Header.Get(events.HeaderStream), data: m.Data, at: time.Now()})
+		c := stored{number: n, offset: off, stream: m.Header.Get(events.HeaderStream), data: m.Data, at: time.Now()}
+		if b.light {
+			c.data = nil
+		}
+		b.chunks = append(b.chunks, c)
 		if len(b.chunks) > 1024 {
 			b.chunks = slices.Delete(b.chunks, 0, 1)
 		}
@@ -140,6 +145,8 @@ func (b *memoryBus) until(what string, cond func() bool) {
 		select {
 		case <-changed:
 		case <-late.C:
+			b.mu.Lock()
+			defer b.mu.Unlock()
 			b.t.Fatalf("waited in vain for %s; facts: %+v", what, b.facts)
 		}
 	}

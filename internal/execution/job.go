@@ -27,7 +27,7 @@ func (j *job) run(ctx context.Context) {
 	s, id := j.service, j.order.Request.Exec
 	j.spool = newSpool(s.cfg.SpoolDir, s.cfg.SpoolBytes, s.cfg.Logger)
 	defer j.spool.close()
-	if err := j.launch(); err != nil {
+	if err := j.launch(ctx); err != nil {
 		s.cfg.Logger.Info("exec refused", "exec", id, "error", err)
 		s.refuse(ctx, j.order.Session, id, err)
 		return
@@ -47,7 +47,7 @@ func (j *job) run(ctx context.Context) {
 }
 
 // launch starts the process if the order still holds.
-func (j *job) launch() error {
+func (j *job) launch(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	spec := j.spec()
@@ -58,7 +58,8 @@ func (j *job) launch() error {
 	if err := j.service.tenancy.check(j.order); err != nil {
 		return err
 	}
-	proc, err := process.Start(context.Background(), spec)
+	// Not ctx itself: its end is no reason to stop the process behind our back.
+	proc, err := process.Start(context.WithoutCancel(ctx), spec)
 	if errors.Is(err, process.ErrInvalid) {
 		return events.Errorf(events.CodeInvalid, "%v", err)
 	}
@@ -114,6 +115,11 @@ func (j *job) ended(ctx context.Context) bool {
 	case <-j.proc.Done():
 		return true
 	case <-ctx.Done():
+	}
+	select {
+	case <-j.proc.Done(): // both at once: the end counts
+		return true
+	default:
 		return false
 	}
 }

@@ -160,7 +160,7 @@ func TestLosingTheLeaseStopsLaunchesOnly(t *testing.T) {
 func TestAFloodTakesNoMemory(t *testing.T) {
 	t.Parallel()
 	b := newBus(t)
-	b.lose = func(uint64) bool { return true } // the test's own stream shall not count
+	b.light = true // the test's own stream shall not count
 	serve(t, b, execution.Config{})
 	spec := sh("yes")
 	spec.TimeoutMS = 1500
@@ -174,7 +174,7 @@ func TestAFloodTakesNoMemory(t *testing.T) {
 	if grown := int64(after.HeapInuse) - int64(before.HeapInuse); grown > 64<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
-	if s := got.Streams[0]; s.Bytes < 1<<20 || s.MissingBytes != s.Bytes {
+	if s := got.Streams[0]; s.Bytes < 64<<20 || s.MissingBytes < s.Bytes-64<<20 {
 		t.Errorf("stdout is %+v", s)
 	}
 	t.Logf("%d MiB in %d ms", got.Streams[0].Bytes>>20, got.DurationMS)
@@ -190,8 +190,12 @@ func TestOnlyTheNewestChunksOfAFloodAreKept(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var kept int64
+	have := map[uint64]bool{}
 	for _, c := range b.chunks {
-		kept += int64(len(c.data))
+		if !have[c.number] { // a chunk sent again may be there twice
+			kept += int64(len(c.data))
+		}
+		have[c.number] = true
 	}
 	if got.Bytes != size || got.MissingBytes != size-kept || kept < 32<<20 {
 		t.Errorf("stdout is %+v; the stream holds %d bytes", got, kept)

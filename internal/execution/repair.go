@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	// patientRounds are those at the end in which the bus may just be behind; after
-	// them what it does not have is sent again.
-	patientRounds = 4
+	// stillLooks are how often in a row the bus may have no more than before until what
+	// it does not have counts as lost: it stores behind our back, and what is sent twice
+	// pushes out other chunks.
+	stillLooks = 4
 	// futileRounds are how often in a row sending again may gain nothing before the rest
-	// counts as lost, e.g. because the store is full.
+	// is given up, e.g. because the store is full.
 	futileRounds = 4
 	firstPause   = 2 * time.Millisecond
-	lastPause    = time.Second
+	lastPause    = 200 * time.Millisecond
 	// resendBurst is how many chunks are sent again before the connection is flushed.
 	resendBurst = 64
 )
@@ -27,44 +28,58 @@ func (s *sender) settle(ctx context.Context) ([]chunk, error) {
 	if len(want) == 0 {
 		return nil, nil
 	}
-	pause, fewest, futile := firstPause, len(want)+1, 0
-	for round := 1; ; round++ {
-		missing, err := s.missing(ctx, want)
+	fewest, pause := len(want)+1, firstPause
+	for futile := 0; ; futile++ {
+		missing, err := s.lost(ctx, want, &pause)
 		if err != nil {
 			return nil, err
 		}
 		if len(missing) < fewest {
 			fewest, futile = len(missing), 0
 		}
-		if len(missing) == 0 || futile > futileRounds {
+		if len(missing) == 0 || futile >= futileRounds {
 			return without(want, missing), nil
 		}
-		if s.suspect || round >= patientRounds {
-			futile++
-			s.suspect = true // what is sent again stands out of order
-			if err := s.resend(ctx, missing); err != nil {
-				return nil, err
-			}
-		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := s.resend(ctx, missing); err != nil {
 			return nil, err
 		}
-		pause = min(2*pause, lastPause)
 	}
 }
 
 // repair sends again, once, what a lost connection swallowed, so that those who follow
 // need not wait for the end.
 func (s *sender) repair(ctx context.Context) error {
-	want := s.spool.window()
+	want, pause := s.spool.window(), firstPause
 	if len(want) == 0 {
 		return nil
 	}
-	missing, err := s.missing(ctx, want)
+	missing, err := s.lost(ctx, want, &pause)
 	if err != nil {
 		return err
 	}
 	return s.resend(ctx, missing)
+}
+
+// lost returns those of the wanted chunks that the bus does not have and no longer
+// seems to be about to store. The pause between two looks grows over the calls.
+func (s *sender) lost(ctx context.Context, want []chunk, pause *time.Duration) ([]chunk, error) {
+	fewest := len(want) + 1
+	for still := 0; ; still++ {
+		missing, err := s.missing(ctx, want)
+		if err != nil {
+			return nil, err
+		}
+		if len(missing) < fewest {
+			fewest, still = len(missing), 0
+		}
+		if len(missing) == 0 || still >= stillLooks {
+			return missing, nil
+		}
+		if err := sleep(ctx, *pause); err != nil {
+			return nil, err
+		}
+		*pause = min(2**pause, lastPause)
+	}
 }
 
 // missing returns those of the wanted chunks that the bus does not have. It asks until
@@ -112,6 +127,7 @@ func without(all, less []chunk) []chunk {
 // resend sends chunks again, as far as the spool still holds them.
 func (s *sender) resend(ctx context.Context, missing []chunk) error {
 	sent := 0
+	s.suspect = s.suspect || len(missing) > 0 // they will stand out of order
 	for _, c := range missing {
 		data, ok := s.spool.read(c, s.buf)
 		if !ok {

@@ -62,25 +62,30 @@ func newSender(bus Bus, s *spool, session events.SessionID, exec events.ExecID, 
 // run sends until the spool has ended and is empty. Errors are those of ctx, and of a
 // connection that was closed.
 func (s *sender) run(ctx context.Context) error {
+	nc := s.bus.NATS()
+	again := nc.StatusChanged(nats.CONNECTED)
+	defer nc.RemoveStatusListener(again)
 	for {
 		what, wait := s.spool.due(time.Now(), s.flushed)
+		var err error
 		switch what {
 		case pendingDone:
 			return nil
 		case pendingNow:
-			if err := s.flush(ctx); err != nil {
-				return err
-			}
-			continue
+			err = s.flush(ctx)
+		default:
+			err = s.idle(ctx, what, wait, again)
 		}
-		if err := s.idle(ctx, what, wait); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// idle waits for output, or for the time to send what waits.
-func (s *sender) idle(ctx context.Context, what pending, wait time.Duration) error {
+// idle waits for output, or for the time to send what waits. When the connection was
+// made anew meanwhile it sends again what was swallowed: the command may be silent for
+// long.
+func (s *sender) idle(ctx context.Context, what pending, wait time.Duration, again <-chan nats.Status) error {
 	var timer <-chan time.Time
 	if what == pendingLater {
 		t := time.NewTimer(wait)
@@ -90,6 +95,8 @@ func (s *sender) idle(ctx context.Context, what pending, wait time.Duration) err
 	select {
 	case <-s.spool.wake:
 	case <-timer:
+	case <-again: // also when the connection was closed, which is an error below
+		return s.awaitConnection(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -57,6 +57,9 @@ func (r *reading) read(s Stream) {
 func (r *reading) step(s Stream, fd int) (done, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if s == Stderr {
+		r.readFirst(Stdout)
+	}
 	n, err := unix.Read(fd, r.buf)
 	switch {
 	case errors.Is(err, unix.EINTR):
@@ -66,10 +69,31 @@ func (r *reading) step(s Stream, fd int) (done, ended bool) {
 	case err != nil || n == 0:
 		return true, true
 	}
+	r.deliver(s, n)
+	return true, false
+}
+
+// readFirst reads what waits in the other stream. Which of two that wait was written
+// first cannot be known; that it is always the same one read first makes "echo a; echo
+// b >&2" come out in that order, and not by chance.
+func (r *reading) readFirst(s Stream) {
+	conn, err := r.files[s].SyscallConn()
+	if err != nil {
+		return
+	}
+	// An error, or an end, is for the stream's own reader to see.
+	_ = conn.Control(func(fd uintptr) {
+		if n, err := unix.Read(int(fd), r.buf); err == nil && n > 0 {
+			r.deliver(s, n)
+		}
+	})
+}
+
+// deliver needs mu held.
+func (r *reading) deliver(s Stream, n int) {
 	r.total[s] += int64(n)
 	r.sink(s, r.buf[:n])
 	r.last = time.Now()
-	return true, false
 }
 
 // close ends the reading and waits until the last piece was delivered.

@@ -51,6 +51,16 @@ func TestStreamsAreKeptApart(t *testing.T) {
 	}
 }
 
+func TestStdoutComesFirstWhenBothStreamsWait(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		_, o := run(t, process.Spec{Argv: sh("echo out; echo err >&2")}, 10*time.Second)
+		if o.both.String() != "out\nerr\n" {
+			t.Fatalf("output is %q", o.both.String())
+		}
+	}
+}
+
 func TestArgvIsExact(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
