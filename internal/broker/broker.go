@@ -72,7 +72,7 @@ func (b *Broker) start(ctx context.Context) error {
 func (b *Broker) serve(ctx context.Context) error {
 	b.auth = newAuthenticator(b.registry, b.cfg.Logger)
 	var err error
-	if b.server, err = startServer(b.cfg, b.auth); err != nil {
+	if b.server, err = startServer(ctx, b.cfg, b.auth); err != nil {
 		return err
 	}
 	b.auth.serve(b.server)
@@ -82,7 +82,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	if err := errors.Join(b.lock.announce(b.URL()), writeRun(b.cfg.Dir, b.URL())); err != nil {
 		return err
 	}
-	if b.watcher, err = watchPrincipals(b); err != nil {
+	if b.watcher, err = watchPrincipals(ctx, b); err != nil {
 		return err
 	}
 	b.socket, err = serveOperators(b)

@@ -73,7 +73,8 @@ func (w *walker) ownSubjects() []string {
 // caller's own inbox is shown where the authority is tested.
 func TestRoleWalkReplyDeputies(t *testing.T) {
 	t.Parallel()
-	eachRole(t, func(t *testing.T, w *walker) {
+	eachRole(t, func(w *walker) {
+		t := w.t
 		sent := map[string]bool{}
 		for _, subject := range w.ownSubjects() {
 			sent[subject] = true
@@ -106,7 +107,8 @@ func TestRoleWalkReplyDeputies(t *testing.T) {
 // write and with one in its own inbox: neither is answered.
 func TestRoleWalkRequests(t *testing.T) {
 	t.Parallel()
-	eachRole(t, func(t *testing.T, w *walker) {
+	eachRole(t, func(w *walker) {
+		t := w.t
 		js, err := jetstream.New(w.all)
 		if err != nil {
 			t.Fatal(err)
@@ -120,11 +122,13 @@ func TestRoleWalkRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, service := range []string{"$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.INFO.KX_LOG",
+		for _, service := range []string{
+			"$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.INFO.KX_LOG",
 			"$JS.API.STREAM.MSG.GET.KX_LOG", "$JS.API.DIRECT.GET.KX_LOG.kx.log.main.S", "$JS.API.DIRECT.GET.KX_LOG",
 			"$JS.API.STREAM.PURGE.KX_LOG", "$JS.API.STREAM.DELETE.KX_LOG", "$KV.kx_leases.main.target.t", "$SRV.PING",
 			"$SYS.REQ.USER.INFO", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.PING.CONNZ", "kx.log.main.S", "kx.id.main.k.h",
-			"kx.dead.main.me", "kx.snap.main.S", "kx.import.main.S"} {
+			"kx.dead.main.me", "kx.snap.main.S", "kx.import.main.S",
+		} {
 			for _, reply := range []string{"kx.log.main.T", "kx.cmd.main.other.session.list", "_INBOX_main_other.x", "kx.live.main.S", own} {
 				if err := w.me.PublishRequest(service, reply, []byte(`{"last_by_subj":"kx.log.main.S"}`)); err != nil {
 					t.Fatal(err)

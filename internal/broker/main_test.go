@@ -37,13 +37,13 @@ func serveProcess(dir string) int {
 	ctx := context.Background()
 	b, err := broker.Start(ctx, broker.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		fmt.Println("refused:", err)
+		fmt.Fprintln(os.Stdout, "refused:", err)
 		return 3
 	}
-	fmt.Println("serves:", b.URL())
+	fmt.Fprintln(os.Stdout, "serves:", b.URL())
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	if err := b.Stop(ctx); err != nil {
-		fmt.Println("stop:", err)
+		fmt.Fprintln(os.Stdout, "stop:", err)
 		return 4
 	}
 	return 0
@@ -54,10 +54,10 @@ func dialProcess(dir string) int {
 	defer cancel()
 	g, err := broker.DialOperator(ctx, dir, "main")
 	if err != nil {
-		fmt.Println("refused:", err)
+		fmt.Fprintln(os.Stdout, "refused:", err)
 		return 3
 	}
-	fmt.Println("granted:", g.Credentials.Principal.Name)
+	fmt.Fprintln(os.Stdout, "granted:", g.Credentials.Principal.Name)
 	return 0
 }
 

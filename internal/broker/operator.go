@@ -128,17 +128,18 @@ func (s *operatorSocket) serve(c *net.UnixConn) {
 	}
 }
 
-// hear checks who calls and reads what it wants.
+// hear reads what a caller wants and checks who it is, in this order: hanging up on what
+// was not read would take the answer from a caller that is refused.
 func (s *operatorSocket) hear(c *net.UnixConn) (operatorAsk, error) {
 	var ask operatorAsk
-	if err := checkPeer(c); err != nil {
-		return ask, err
-	}
 	if err := c.SetReadDeadline(time.Now().Add(askTime)); err != nil {
 		return ask, fmt.Errorf("bound request: %w", err)
 	}
 	if err := json.NewDecoder(io.LimitReader(c, maxAsk)).Decode(&ask); err != nil {
 		return ask, events.Errorf(events.CodeInvalid, "read request: %v", err)
+	}
+	if err := checkPeer(c); err != nil {
+		return ask, err
 	}
 	if err := ask.Profile.Validate(); err != nil {
 		return ask, events.Errorf(events.CodeInvalid, "%v", err)

@@ -106,7 +106,7 @@ func TestStopEndsOpenGrants(t *testing.T) {
 	if err := b.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("stop with an open grant took %v", took)
 	}
 	closedSoon(t, "the operator's connection ends with the bus", nc)
@@ -117,8 +117,10 @@ func TestStopEndsOpenGrants(t *testing.T) {
 
 func TestOperatorOfADirectoryWithoutABus(t *testing.T) {
 	t.Parallel()
-	for name, dir := range map[string]string{"empty": t.TempDir(), "missing": filepath.Join(t.TempDir(), "none"),
-		"deep and missing": filepath.Join(t.TempDir(), strings.Repeat("d", 120))} {
+	for name, dir := range map[string]string{
+		"empty": t.TempDir(), "missing": filepath.Join(t.TempDir(), "none"),
+		"deep and missing": filepath.Join(t.TempDir(), strings.Repeat("d", 120)),
+	} {
 		if _, err := broker.DialOperator(t.Context(), dir, "main"); !errors.Is(err, broker.ErrNotRunning) {
 			t.Errorf("%s: %v, want ErrNotRunning", name, err)
 		}
@@ -189,7 +191,7 @@ func TestDialOperatorEndsWithItsContext(t *testing.T) {
 func TestOperatorSocketKnowsItsOwner(t *testing.T) {
 	t.Parallel()
 	// Below /tmp itself, since another user cannot enter the directory of a test.
-	dir, err := os.MkdirTemp("", "keryx-operator-")
+	dir, err := os.MkdirTemp("", "keryx-operator-") //nolint:usetesting // t.TempDir is closed to other users
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,8 +201,10 @@ func TestOperatorSocketKnowsItsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	for path, mode := range map[string]os.FileMode{dir: 0o755, filepath.Join(dir, "run"): 0o755,
-		filepath.Join(dir, "run", "operator.sock"): 0o666} {
+	for path, mode := range map[string]os.FileMode{
+		dir: 0o755, filepath.Join(dir, "run"): 0o755,
+		filepath.Join(dir, "run", "operator.sock"): 0o666,
+	} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

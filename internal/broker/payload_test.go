@@ -21,8 +21,12 @@ func TestCase_H5_OversizeMessagesDoNotBreakTheConnection(t *testing.T) {
 	lost := make(chan error, 1)
 	nc := bustest.Connect(t, b, bustest.Principal(t, b, "main", "p", events.RoleHost), url(b),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { lost <- err }))
-	sub, err := bustest.System(t, b).SubscribeSync("kx.cmd.main.p.*.*")
+	system := bustest.System(t, b)
+	sub, err := system.SubscribeSync("kx.cmd.main.p.*.*")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := system.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	const subject = "kx.cmd.main.p.session.list"

@@ -64,7 +64,7 @@ func (c Config) options(auth server.Authentication) (*server.Options, error) {
 }
 
 // startServer returns a server that accepts connections and has recovered its store.
-func startServer(c Config, auth server.Authentication) (*server.Server, error) {
+func startServer(ctx context.Context, c Config, auth server.Authentication) (*server.Server, error) {
 	opts, err := c.options(auth)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func startServer(c Config, auth server.Authentication) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
-	debug := c.Logger.Enabled(context.Background(), slog.LevelDebug)
+	debug := c.Logger.Enabled(ctx, slog.LevelDebug)
 	log := &serverLogger{l: c.Logger}
 	s.SetLoggerV2(log, debug, false, false)
 	s.Start()

@@ -152,8 +152,10 @@ func TestStreamThatCannotBeRepairedIsRefusedByName(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), events.StreamSnap); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: events.StreamSnap,
-		Subjects: []string{events.PatternSnap}, Storage: jetstream.FileStorage}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name:     events.StreamSnap,
+		Subjects: []string{events.PatternSnap}, Storage: jetstream.FileStorage,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Stop(t.Context()); err != nil {

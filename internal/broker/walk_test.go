@@ -150,25 +150,28 @@ func newWalker(t *testing.T, role events.Role) *walker {
 }
 
 func (w *walker) may(roles string) bool {
-	initial := map[events.Role]string{events.RoleHost: "H", events.RoleExecutor: "E", events.RoleGateway: "G",
-		events.RoleOperator: "O", events.RoleObserver: "V"}[w.role]
+	initial := map[events.Role]string{
+		events.RoleHost: "H", events.RoleExecutor: "E", events.RoleGateway: "G",
+		events.RoleOperator: "O", events.RoleObserver: "V",
+	}[w.role]
 	return strings.Contains(roles, initial)
 }
 
 // eachRole runs f for every role there is.
-func eachRole(t *testing.T, f func(t *testing.T, w *walker)) {
+func eachRole(t *testing.T, f func(w *walker)) {
 	t.Helper()
 	for _, role := range events.Roles() {
 		t.Run(string(role), func(t *testing.T) {
 			t.Parallel()
-			f(t, newWalker(t, role))
+			f(newWalker(t, role))
 		})
 	}
 }
 
 func TestRoleWalkPublish(t *testing.T) {
 	t.Parallel()
-	eachRole(t, func(t *testing.T, w *walker) {
+	eachRole(t, func(w *walker) {
+		t := w.t
 		for _, c := range walkTable() {
 			if c.sample != "" {
 				continue
@@ -185,7 +188,8 @@ func TestRoleWalkPublish(t *testing.T) {
 
 func TestRoleWalkSubscribe(t *testing.T) {
 	t.Parallel()
-	eachRole(t, func(t *testing.T, w *walker) {
+	eachRole(t, func(w *walker) {
+		t := w.t
 		for _, c := range walkTable() {
 			for _, queue := range []string{"", "q"} {
 				if got := w.hears(c.subject, queue, c.literal()); got != w.may(c.hear) {
@@ -233,7 +237,8 @@ func (w *walker) hears(pattern, queue, subject string) bool {
 // members on subjects that one may not hear.
 func TestRoleWalkQueueGroups(t *testing.T) {
 	t.Parallel()
-	eachRole(t, func(t *testing.T, w *walker) {
+	eachRole(t, func(w *walker) {
+		t := w.t
 		const work = "kx.cmd.main.other.session.list"
 		member, err := w.all.QueueSubscribeSync(work, "authority")
 		if err != nil {

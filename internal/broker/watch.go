@@ -52,9 +52,9 @@ func (m fileMark) same(o fileMark) bool {
 }
 
 // watchPrincipals watches the directory, not the file, because a rewrite puts a new
-// file in the place of the old one.
-func watchPrincipals(b *Broker) (*watcher, error) {
-	ctx, cancel := context.WithCancel(context.Background())
+// file in the place of the old one. It outlives ctx, which is that of the start.
+func watchPrincipals(ctx context.Context, b *Broker) (*watcher, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w := &watcher{b: b, cancel: cancel}
 	if err := w.subscribe(); err != nil {
 		b.cfg.Logger.Warn("no file watch; looking at the principals by the clock", "every", lookEvery, "error", err)
