@@ -117,7 +117,7 @@ func newHost(ctx context.Context, c *Conn, cfg HostConfig) *host {
 		relist: make(chan struct{}, 1),
 	}
 	h.life, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	h.keeper = NewKeeper(KeeperConfig{Caller: c, Instance: c.Instance(), OnLost: h.leaseLost, Logger: cfg.Logger})
+	h.keeper = NewKeeper(KeeperConfig{Caller: c, Instance: c.Instance(), OnLost: h.leaseLost, OnRegained: func(*Held) {}, Logger: cfg.Logger})
 	return h
 }
 
@@ -139,8 +139,10 @@ func (h *host) run(ctx context.Context) error {
 	var keeping sync.WaitGroup
 	keep, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	keeping.Go(func() { h.keeper.Run(keep) })
-	h.spawn(func() { h.lister(ctx) })
+	listing, stopListing := context.WithCancel(ctx)
+	h.spawn(func() { h.lister(listing) })
 	err = h.loop(ctx, orders, news)
+	stopListing()
 	err = errors.Join(err, h.stop())
 	stopKeeping()
 	keeping.Wait()
