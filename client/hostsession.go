@@ -238,8 +238,14 @@ func (h *host) drop(e *hosted) *runningTurn {
 	return running
 }
 
-// leaseLost is called by the keeper: this host no longer drives the session.
-func (h *host) leaseLost(l *Held) { h.lose(events.SessionID(l.Key().Name), l.Fence()) }
+// leaseLost is called by the keeper. A lease that only lapsed, because the bus is away
+// for longer than its ttl, is asked for on: the bus takes a former holder back, and a
+// turn that needs nothing of it meanwhile goes on.
+func (h *host) leaseLost(l *Held) {
+	if l.Final() {
+		h.lose(events.SessionID(l.Key().Name), l.Fence())
+	}
+}
 
 // lose forgets a session that this host drove under a fence, and ends its turn's work.
 func (h *host) lose(id events.SessionID, fence events.Fence) {

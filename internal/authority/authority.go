@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,9 +30,6 @@ type Config struct {
 	Log      *sessionlog.Log
 	Leases   *leases.Store
 	Registry Registry
-	// Embedded lists principals that live in this very process: whatever instance
-	// of them the log knows when a term begins is dead.
-	Embedded func() []events.Principal
 	// Generation of the store, the first part of every fence.
 	Generation uint64
 	// Note is told of every sequence written; nil for nobody.
@@ -62,9 +61,6 @@ func (c *Config) setDefaults() error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if c.Embedded == nil {
-		c.Embedded = func() []events.Principal { return nil }
-	}
 	if c.Note == nil {
 		c.Note = func(events.Sequence) {}
 	}
@@ -94,6 +90,10 @@ type Authority struct {
 	cfg      Config
 	instance events.Instance
 	active   atomic.Bool
+
+	mu       sync.Mutex
+	embedded map[events.Principal][]events.Instance
+	serving  *term // nil while standing by
 }
 
 // New returns an authority that is not running yet.
@@ -101,7 +101,9 @@ func New(cfg Config) (*Authority, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	return &Authority{cfg: cfg, instance: events.Instance(events.NewID())}, nil
+	return &Authority{
+		cfg: cfg, instance: events.Instance(events.NewID()), embedded: make(map[events.Principal][]events.Instance),
+	}, nil
 }
 
 // Active reports whether this authority takes commands now. It is safe for
@@ -142,10 +144,36 @@ func (a *Authority) serve(ctx context.Context) error {
 		t.stop(false)
 		return fmt.Errorf("start serving: %w", err)
 	}
+	a.setServing(t)
 	a.active.Store(true)
 	a.cfg.Logger.Info("authority active", "sessions", t.sessions.count(), "took", time.Since(begun).Round(time.Microsecond))
 	<-ctx.Done()
 	a.active.Store(false)
+	a.setServing(nil)
 	t.stop(errors.Is(context.Cause(ctx), ErrStopped))
 	return nil
+}
+
+// Embed tells that an instance of a principal lives in this very process, which alone
+// has the store. Whatever other instance of it holds is a dead process's: it is ended
+// now, or as soon as this authority becomes active, without waiting for its leases.
+func (a *Authority) Embed(p events.Principal, inst events.Instance) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.embedded[p] = append(a.embedded[p], inst)
+	if a.serving != nil {
+		a.serving.buryOthers(p, slices.Clone(a.embedded[p]))
+	}
+}
+
+func (a *Authority) setServing(t *term) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.serving = t
+	if t == nil {
+		return
+	}
+	for p, live := range a.embedded {
+		t.buryOthers(p, slices.Clone(live))
+	}
 }

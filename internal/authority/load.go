@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"keryx/events"
@@ -67,28 +68,26 @@ func (t *term) resume(ctx context.Context) {
 	}
 }
 
-// buryEmbedded ends what instances of this process's own principals held: they lived
-// in a process that is gone, since the store has one holder at a time.
-func (t *term) buryEmbedded() {
-	for _, p := range t.cfg.Embedded() {
-		for l := range t.sessions.all(p.Profile) {
-			t.buryHost(l, p)
-		}
-		t.buryExecutor(p)
-	}
-}
-
-func (t *term) buryHost(l *lane, p events.Principal) {
-	h := l.state.Host
-	if h == nil || h.Host != p.Name {
+// buryOthers ends what instances of a principal of this process hold, but for the live
+// ones.
+func (t *term) buryOthers(p events.Principal, live []events.Instance) {
+	if t.cfg.Offline {
 		return
 	}
-	l.add(0, func(ctx context.Context) { l.internal(ctx, lifecycle.HostLost{Instance: h.Instance}) })
+	for l := range t.sessions.all(p.Profile) {
+		l.add(0, func(ctx context.Context) {
+			h := l.state.Host
+			if h != nil && h.Host == p.Name && !slices.Contains(live, h.Instance) {
+				l.internal(ctx, lifecycle.HostLost{Instance: h.Instance})
+			}
+		})
+	}
+	t.services.Go(func() { t.buryLeases(p, live) })
 }
 
-func (t *term) buryExecutor(p events.Principal) {
+func (t *term) buryLeases(p events.Principal, live []events.Instance) {
 	for _, v := range t.granter.List(p.Profile) {
-		if v.Holder != p.Name || v.State != events.LeaseHeld {
+		if v.Holder != p.Name || v.State != events.LeaseHeld || slices.Contains(live, v.Instance) {
 			continue
 		}
 		if err := t.granter.Drop(t.work, v.Key, v.Instance, "its process ended"); err != nil {

@@ -71,7 +71,6 @@ func (t *term) start(ctx context.Context) error {
 		}
 		t.services.Go(func() { t.wakeups.run(t.work) })
 		t.services.Go(func() { t.runGranter() })
-		t.buryEmbedded()
 		t.resume(ctx)
 	}
 	sub, err := t.cfg.Conn.Subscribe(events.PatternCmd, t.take)

@@ -89,7 +89,7 @@ func (n *Node) assemble(ctx context.Context) error {
 		return fmt.Errorf("open the leases: %w", err)
 	}
 	n.auth, err = authority.New(authority.Config{
-		Conn: n.system, Log: log, Leases: store, Registry: n.broker.Registry(), Embedded: n.broker.Embedded,
+		Conn: n.system, Log: log, Leases: store, Registry: n.broker.Registry(),
 		Generation: generation, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true,
 		AuthorityTTL: n.cfg.AuthorityTTL,
 	})
@@ -130,9 +130,13 @@ func (n *Node) Connect(ctx context.Context, p events.Principal) (*client.Conn, e
 	if err != nil {
 		return nil, fmt.Errorf("embed principal %s: %w", p.Name, err)
 	}
-	return client.Connect(ctx, client.Config{
+	c, err := client.Connect(ctx, client.Config{
 		Credentials: creds, InProcess: n.broker.InProcess(), Logger: n.cfg.Logger,
 	})
+	if err == nil {
+		n.auth.Embed(p, c.Instance())
+	}
+	return c, err
 }
 
 // Stop finishes commands already taken, finalizes sessions of the bus's own lifetime,
