@@ -60,7 +60,9 @@ func attributes(e Event) ([]attribute, error) {
 func coreAttributes(c *cloudevent.EventContextV1) []attribute {
 	out := []attribute{
 		{name: "specversion", value: cloudevent.CloudEventsVersionV1},
-		{name: "id", value: c.ID}, {name: "source", value: c.Source.String()}, {name: "type", value: c.Type},
+		{name: "id", value: c.ID},
+		{name: "source", value: c.Source.String()},
+		{name: "type", value: c.Type},
 	}
 	if c.Time != nil {
 		out = append(out, attribute{name: "time", value: types.FormatTime(c.Time.Time)})

@@ -122,9 +122,10 @@ var forms = map[string]string{
 	`^[a-z0-9][a-z0-9-]{0,62}$`:     "a name of a-z, 0-9 and -",
 	`^[a-z0-9-]{1,63}$`:             "a name of a-z, 0-9 and -",
 	`^[A-Za-z0-9_-]{1,128}$`:        "a scope: a session id or a name of letters, digits, _ and -",
+	`^keryx(\.[a-z0-9_]+)+$`:        "a type such as keryx.turn.ended.v1",
+	`^[0-9a-f]{64}$`:                "a SHA-256 in small hexadecimal letters",
+
 	`^[A-Za-z0-9_-]{1,128}\.[a-z]{1,32}\.[A-Za-z0-9_-]{1,128}$`: "a lease key (<profile>.<kind>.<name>)",
-	`^keryx(\.[a-z0-9_]+)+$`:                                    "a type such as keryx.turn.ended.v1",
-	`^[0-9a-f]{64}$`:                                            "a SHA-256 in small hexadecimal letters",
 }
 
 func form(pattern string) string {

@@ -22,7 +22,7 @@ func (b builder) document(name string, t reflect.Type) object {
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["$id"] = "urn:keryx:schema:" + name
 	s["title"] = name
-	s["description"] = b.words.docs[t.Name()]
+	s["description"] = sentence(b.words.docs[t.Name()], t.Name(), "")
 	return s
 }
 
