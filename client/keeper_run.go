@@ -69,7 +69,7 @@ func (k *Keeper) look() (lapsed, due []*Held, next time.Duration) {
 		}
 		switch {
 		case h.state == heldGone || h.asking:
-		case now >= h.renewAt-min(renewSlack, h.ttl/20):
+		case now >= h.renewAt-h.slackLocked():
 			h.asking = true
 			due = append(due, h)
 		default:
@@ -77,6 +77,14 @@ func (k *Keeper) look() (lapsed, due []*Held, next time.Duration) {
 		}
 	}
 	return lapsed, due, next
+}
+
+// slackLocked is how much earlier h may be renewed in company; a retry keeps its pause.
+func (h *Held) slackLocked() time.Duration {
+	if h.failed > 0 {
+		return 0
+	}
+	return min(renewSlack, h.ttl/20)
 }
 
 // renew renews leases with one command, which is given up when the next would be due.
