@@ -80,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Chat, error) {
 		cfg: cfg, conn: cfg.Conn, session: reg.Session, wanted: view.WantedHosts, from: view.LastSeq + 1,
 		created: reg.Created, host: view.Host, epoch: view.Epoch, turns: view.Turns, changed: make(chan struct{}),
 	}
-	c.own.init(cfg.Conn.Instance())
+	c.own.init()
 	if view.Running != nil {
 		c.running = &Turn{ID: view.Running.Turn, Host: view.Running.Host, Began: view.Running.StartedAt}
 	}

@@ -33,8 +33,8 @@ type outbox struct {
 	tally     Tally
 }
 
-func (o *outbox) init(i events.Instance) {
-	o.prefix = string(i) + "-"
+func (o *outbox) init() {
+	o.prefix = events.NewID() + "-"
 	o.byKey, o.byReceipt = make(map[string]*message), make(map[events.ReceiptID]*message)
 }
 

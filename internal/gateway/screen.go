@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -49,8 +50,7 @@ func (s *screen) reply(text string) {
 	defer s.mu.Unlock()
 	_, err := s.filter.Write([]byte(text))
 	s.fail(err)
-	s.printLines()
-	s.draw()
+	s.draw(s.finished())
 }
 
 // endReply finishes the running reply's last line.
@@ -58,21 +58,22 @@ func (s *screen) endReply() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail(s.filter.Flush())
-	if rest := s.tail.String(); sgrPattern.ReplaceAllString(rest, "") != "" {
+	if sgrPattern.ReplaceAllString(s.tail.String(), "") != "" {
 		s.tail.WriteByte('\n')
 	}
-	s.printLines()
+	lines := s.finished()
 	s.tail.Reset()
 	s.style = ""
-	s.draw()
+	s.draw(lines)
 }
 
-// printLines prints the finished lines of tail.
-func (s *screen) printLines() {
+// finished takes the finished lines out of tail. Colors that are still set at their end
+// are taken back, since the prompt follows, and set again before the next lines.
+func (s *screen) finished() string {
 	text := s.tail.String()
 	i := strings.LastIndexByte(text, '\n')
 	if i < 0 {
-		return
+		return ""
 	}
 	done, rest := text[:i+1], text[i+1:]
 	s.tail.Reset()
@@ -85,10 +86,10 @@ func (s *screen) printLines() {
 		}
 		s.style += seq
 	}
-	if s.style != "" { // the prompt is not to be colored
+	if s.style != "" {
 		done += "\x1b[0m"
 	}
-	s.write(before + done)
+	return before + done
 }
 
 // line prints one line of our own, whatever it holds.
@@ -103,7 +104,7 @@ func (s *screen) line(color, text string) {
 		}
 		b.WriteString(part + "\n")
 	}
-	s.write(b.String())
+	s.draw(b.String())
 }
 
 func (s *screen) setState(st State) {
@@ -111,7 +112,7 @@ func (s *screen) setState(st State) {
 	defer s.mu.Unlock()
 	if st != s.state {
 		s.state = st
-		s.draw()
+		s.draw("")
 	}
 }
 
@@ -121,13 +122,9 @@ func (s *screen) resize(width int) {
 	s.width = width
 }
 
-// draw draws the prompt as it is now.
-func (s *screen) draw() {
+// draw prints text above the prompt and draws the prompt as it is now.
+func (s *screen) draw(text string) {
 	s.ed.SetPrompt(s.prompt())
-	s.write("")
-}
-
-func (s *screen) write(text string) {
 	_, err := s.ed.Write([]byte(text))
 	s.fail(err)
 }
@@ -136,6 +133,16 @@ func (s *screen) fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
+}
+
+// failure returns why printing failed, if it did.
+func (s *screen) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return fmt.Errorf("write terminal: %w", s.err)
+	}
+	return nil
 }
 
 // prompt shows the reply's unfinished line and the session's state.

@@ -31,7 +31,7 @@ const typedAhead = 1000
 type Terminal struct {
 	in     *Input
 	inFD   int
-	outFD  int
+	out    *os.File
 	before *term.State
 	term   *term.Terminal
 	screen *screen
@@ -50,7 +50,7 @@ func OpenTerminal(in, out *os.File, color bool) (*Terminal, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Terminal{in: input, inFD: int(in.Fd()), outFD: int(out.Fd())}
+	t := &Terminal{in: input, inFD: int(in.Fd()), out: out}
 	t.keys = &keys{in: input, interrupt: t.ctrlC}
 	t.term = term.NewTerminal(struct {
 		io.Reader
@@ -70,7 +70,7 @@ func OpenTerminal(in, out *os.File, color bool) (*Terminal, error) {
 
 // size returns the terminal's size; a terminal that does not know has 80 x 24.
 func (t *Terminal) size() (width, height int) {
-	width, height, err := term.GetSize(t.outFD)
+	width, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24
 	}
@@ -82,6 +82,7 @@ func (t *Terminal) size() (width, height int) {
 func (t *Terminal) Restore() error {
 	t.restoreOnce.Do(func() {
 		t.term.SetBracketedPasteMode(false)
+		_, _ = t.out.WriteString("\r\x1b[K") // take the prompt away; a terminal that is gone has none
 		if err := term.Restore(t.inFD, t.before); err != nil {
 			t.restoreErr = fmt.Errorf("restore terminal: %w", err)
 		}
@@ -120,7 +121,7 @@ func (t *Terminal) Run(ctx context.Context, chat *Chat) error {
 	cancel()
 	t.end()
 	work.Wait()
-	return err
+	return errors.Join(err, t.screen.failure())
 }
 
 func (t *Terminal) fault(err error) { t.screen.line(colorBad, err.Error()) }

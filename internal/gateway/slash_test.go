@@ -1,0 +1,36 @@
+package gateway_test
+
+import (
+	"testing"
+
+	"keryx/internal/gateway"
+)
+
+func TestParseTellsCommandsFromMessages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line    string
+		command gateway.Command
+		text    string
+	}{
+		{"hello", gateway.CommandNone, "hello"},
+		{"", gateway.CommandNone, ""},
+		{" /new", gateway.CommandNone, " /new"},
+		{"/new", gateway.CommandNew, ""},
+		{"/new ", gateway.CommandNew, ""},
+		{"/status", gateway.CommandStatus, ""},
+		{"/stop now", gateway.CommandStop, ""},
+		{"/help", gateway.CommandHelp, ""},
+		{"/", gateway.CommandUnknown, "/"},
+		{"/news", gateway.CommandUnknown, "/news"},
+		{"/bin/ls -l", gateway.CommandUnknown, "/bin/ls"},
+		{"/unknown", gateway.CommandUnknown, "/unknown"},
+		{"//bin/ls -l", gateway.CommandNone, "/bin/ls -l"},
+		{"///x", gateway.CommandNone, "//x"},
+	} {
+		command, text := gateway.Parse(c.line)
+		if command != c.command || text != c.text {
+			t.Errorf("Parse(%q) = %q, %q, want %q, %q", c.line, command, text, c.command, c.text)
+		}
+	}
+}
