@@ -71,9 +71,9 @@ func (l *lane) perform(effects []lifecycle.Effect) {
 		case lifecycle.SendDetached:
 			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostDetached), e.Order)
 		case lifecycle.SendStart:
-			l.t.tell(events.ExecSubject(l.profile, e.Executor, e.Instance, events.ExecStart), e.Order)
+			l.sendStart(e)
 		case lifecycle.SendStop:
-			l.t.tell(events.ExecSubject(l.profile, e.Executor, e.Instance, events.ExecStop), e.Order)
+			l.sendStop(e)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (l *lane) owe(ctx context.Context) bool {
 		return l.commitOwn(ctx, d)
 	}
 	l.remind(now)
-	l.sleep(next)
+	l.sleep(next, l.repeat(now))
 	return false
 }
 
@@ -134,7 +134,10 @@ func (l *lane) remind(now time.Time) {
 }
 
 // sleep asks for the next look at this session.
-func (l *lane) sleep(next time.Time) {
+func (l *lane) sleep(next, reminder time.Time) {
+	if earlier(reminder, next) {
+		next = reminder
+	}
 	if _, due := lifecycle.Remind(&l.state, l.offerSent, time.Time{}); earlier(due, next) {
 		next = due
 	}

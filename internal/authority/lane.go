@@ -34,6 +34,7 @@ type lane struct {
 	parked    []*parked
 	deadline  time.Time // for the host to end the interrupted turn
 	offerSent time.Time // when the open offer was last told
+	reminders map[reminderKey]*reminder
 }
 
 // errMoved means that the request belongs to another lane by now.
@@ -229,9 +230,7 @@ func (l *lane) park(req *request, i *lifecycle.Interruption) {
 	if l.t.cfg.Offline { // no host can be connected, so none will end it
 		l.deadline = time.Now()
 	}
-	l.t.tell(events.HostSubject(l.profile, i.Host, i.Instance, events.HostInterrupt), events.InterruptTurn{
-		Session: l.id, Turn: i.Turn, Reason: i.Reason, DeadlineMS: l.t.cfg.InterruptGrace.Milliseconds(),
-	})
+	l.sendInterrupt(*i)
 }
 
 // unpark decides the parked requests again, in their order.
@@ -247,7 +246,7 @@ func (l *lane) unpark(ctx context.Context) {
 		}
 		for _, reply := range append([]string{p.req.reply}, p.more...) {
 			if err != nil {
-				l.t.refuse(reply, asError(err, events.CodeInternal))
+				l.t.refuse(reply, asError(l.t.unanswered(ctx, err), events.CodeInternal))
 				continue
 			}
 			l.t.send(reply, events.StatusOK, "", answer)

@@ -82,7 +82,7 @@ func (t *term) buryOthers(p events.Principal, live []events.Instance) {
 			}
 		})
 	}
-	t.services.Go(func() { t.buryLeases(p, live) })
+	t.services.start(func() { t.buryLeases(p, live) })
 }
 
 func (t *term) buryLeases(p events.Principal, live []events.Instance) {

@@ -21,10 +21,13 @@ func (t *term) inBackground(req *request, fn func(context.Context, *request)) {
 	if err := t.reads.Acquire(t.work, 1); err != nil {
 		return // the term is over: the sender will ask the next
 	}
-	t.services.Go(func() {
+	started := t.services.start(func() {
 		defer t.reads.Release(1)
 		fn(t.work, req)
 	})
+	if !started {
+		t.reads.Release(1)
+	}
 }
 
 // read answers commands that change nothing.

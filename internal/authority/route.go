@@ -70,7 +70,7 @@ func (t *term) confirmUnknown(ctx context.Context, req *request) {
 
 // fail refuses a request and keeps on record what has to be.
 func (t *term) fail(req *request, err error) {
-	e := asError(err, events.CodeInternal)
+	e := asError(t.unanswered(t.work, err), events.CodeInternal)
 	if e.Code == events.CodeInternal {
 		t.logger.Error("command failed", "command", req.entry.Type, "error", err)
 	}

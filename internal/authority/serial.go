@@ -27,8 +27,7 @@ func (s *serial) add(bound int, job func(context.Context)) bool {
 	}
 	s.queue = append(s.queue, job)
 	if !s.running {
-		s.running = true
-		s.t.lanes.Go(s.drain)
+		s.running = s.t.lanes.start(s.drain)
 	}
 	return true
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,8 +37,8 @@ type term struct {
 	// work ends after the drain, or at once when the lease was lost.
 	work     context.Context
 	stopWork context.CancelFunc
-	lanes    sync.WaitGroup // lane goroutines
-	services sync.WaitGroup // scheduler, granter, reads
+	lanes    *group // lane goroutines
+	services *group // scheduler, granter, reads
 	reads    *semaphore.Weighted
 	intake   *nats.Subscription
 }
@@ -49,6 +48,7 @@ func newTerm(cfg Config) (*term, error) {
 		cfg: cfg, logger: cfg.Logger,
 		sessions: newSessionIndex(), wakeups: newWakeups(),
 		limits: newLimits(cfg.CommandRate), reads: semaphore.NewWeighted(readers),
+		lanes: newGroup(), services: newGroup(),
 	}
 	t.profiles = newProfileIndex(t)
 	t.work, t.stopWork = context.WithCancel(context.Background())
@@ -69,8 +69,8 @@ func (t *term) start(ctx context.Context) error {
 		if err := t.granter.Load(ctx); err != nil {
 			return fmt.Errorf("load leases: %w", err)
 		}
-		t.services.Go(func() { t.wakeups.run(t.work) })
-		t.services.Go(func() { t.runGranter() })
+		t.services.start(func() { t.wakeups.run(t.work) })
+		t.services.start(t.runGranter)
 		t.resume(ctx)
 	}
 	sub, err := t.cfg.Conn.Subscribe(events.PatternCmd, t.take)
@@ -106,13 +106,13 @@ func (t *term) stop(clean bool) {
 		t.waitLanes(drainBound)
 	}
 	t.stopWork()
-	t.lanes.Wait()
-	t.services.Wait()
+	t.lanes.close()
+	t.services.close()
 }
 
 func (t *term) waitLanes(bound time.Duration) {
 	done := make(chan struct{})
-	go func() { t.lanes.Wait(); close(done) }()
+	go func() { t.lanes.wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(bound):

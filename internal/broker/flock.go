@@ -98,9 +98,10 @@ func (l *storeLock) write() error {
 	return nil
 }
 
-// release gives the directory free.
+// release gives the directory free. It unlocks before it closes: a child of this process
+// that is between fork and exec has a copy of the file, which would hold the lock on.
 func (l *storeLock) release() error {
-	if err := l.file.Close(); err != nil {
+	if err := errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close()); err != nil {
 		return fmt.Errorf("release store lock: %w", err)
 	}
 	return nil
