@@ -12,11 +12,24 @@
 // to the group always hits our own. Any other process is signalled through a pidfd,
 // after its start time was compared.
 //
-// Guaranteed: every byte the leader wrote is delivered before Wait returns; no call of
-// the sink comes after that; no descriptor or goroutine is left behind.
+// What belongs to the tree is the kernel's word where there are control groups
+// ([Groups]): each tree is started in a leaf of its own, which a process cannot leave
+// short of the right to write another group, which is killed in one act, and which says
+// itself when it is empty. Controllers are not needed. Where no leaf can be made, the tree
+// is searched for: by session and group, by parents, by a mark in the environment, and by
+// a resource limit that only this tree has and that is inherited through every fork and
+// execution. The limit is set on this process for the moment of the fork.
 //
-// Not guaranteed: finding a descendant that left the session, whose parent died before
-// anyone looked, and that dropped the mark from its environment ([Spec.Mark]). A control
-// group closes that hole; this package does not use one yet. A leader that the kernel
-// cannot kill (uninterruptible I/O) delays Wait until it ends.
+// [Reap] is for the orphans: the process that runs trees inherits them and must reap
+// them, above all as process 1, and must take nobody's exit status while it does.
+//
+// Guaranteed: every byte the leader wrote is delivered before Wait returns; no call of
+// the sink comes after that; no descriptor or goroutine is left behind. What
+// [Exit.Cleanup] says is true: proved, the leaf was empty; swept, two searches in a row
+// found nothing.
+//
+// Not guaranteed: that a search finds a descendant that left the session, whose parent
+// died before anyone looked, and that changed its own limits and environment. A leader
+// that the kernel cannot kill (uninterruptible I/O) delays Wait until it ends. A process
+// with the right to write control groups can leave its leaf.
 package process

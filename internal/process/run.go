@@ -27,13 +27,13 @@ const (
 
 // stopper is the ladder of a stop: TERM, grace, KILL. The zero value has not begun.
 type stopper struct {
-	tree   *tree
+	tree   population
 	timer  *time.Timer
 	due    time.Time // of KILL; zero before the first stop
 	killed bool
 }
 
-func newStopper(t *tree) *stopper {
+func newStopper(t population) *stopper {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	return &stopper{tree: t, timer: timer}
@@ -161,11 +161,32 @@ func (p *Process) endFeed() {
 
 // sweep stops what is left of the tree and records what is known of it then.
 func (p *Process) sweep(ladder *stopper) {
-	left, err := p.tree.members()
-	if len(left) > 0 && !p.spec.Leave {
+	left, err := p.look()
+	if p.spec.Leave {
+		p.conclude(left, err)
+		return
+	}
+	if len(left) > 0 || err != nil {
 		left, err = p.stopRest(ladder)
 	}
-	p.exit.Cleanup = events.CleanupSwept
+	p.conclude(left, err)
+	// A leaf that cannot be removed although it is empty costs nothing but its name.
+	_ = p.tree.remove()
+}
+
+// look looks as often as it takes to say that nothing runs.
+func (p *Process) look() (left []status, err error) {
+	for range p.tree.looks() {
+		if left, err = p.tree.members(); len(left) > 0 || err != nil {
+			return left, err
+		}
+	}
+	return nil, nil
+}
+
+// conclude records what is known of the tree at the end.
+func (p *Process) conclude(left []status, err error) {
+	p.exit.Cleanup = p.tree.empty()
 	if err != nil || len(left) > 0 {
 		p.exit.Cleanup = events.CleanupLeft
 	}
@@ -180,21 +201,25 @@ func (p *Process) stopRest(ladder *stopper) (left []status, err error) {
 	if ladder.due.IsZero() {
 		ladder.stop(p.grace)
 	}
-	tick := time.NewTicker(sweepTick)
-	defer tick.Stop()
+	changed, stop := watch(p.tree)
+	defer stop()
 	var limit time.Time
-	for {
+	for empty := 0; ; {
 		select {
 		case g := <-p.stops:
 			ladder.stop(g)
 		case <-ladder.timer.C:
 			ladder.kill()
-		case <-tick.C:
+		case <-changed:
 		}
 		left, err = p.tree.members()
 		if err == nil && len(left) == 0 {
-			return nil, nil
+			if empty++; empty >= p.tree.looks() {
+				return nil, nil
+			}
+			continue
 		}
+		empty = 0
 		if !ladder.killed {
 			continue
 		}
@@ -210,6 +235,7 @@ func (p *Process) stopRest(ladder *stopper) (left []status, err error) {
 
 // reap takes the leader's exit status; from here on its pid may be another's.
 func (p *Process) reap() {
+	defer leaders.remove(p.pid)
 	p.exit.Code = -1
 	state, err := p.handle.Wait()
 	if err != nil {

@@ -47,8 +47,12 @@ type Spec struct {
 	// Grace is the time from TERM to KILL when the tree is stopped for a reason other
 	// than [Process.Stop]. Nil: [DefaultGrace]. 0: KILL at once.
 	Grace *time.Duration
-	// Mark is an entry of Env (NAME=value) that no other tree carries. Descendants that
-	// left the session are found by it. Empty: they are not looked for.
+	// Groups is where a control group is made for the tree, which Group names. Nil, or
+	// where that fails: the tree is searched for.
+	Groups *Groups
+	Group  string
+	// Mark is an entry of Env (NAME=value) that no other tree carries. A search finds
+	// descendants that left the session by it, too. Empty: it does not.
 	Mark string
 	// Leave keeps what runs on after the leader's exit; [Exit.LeftPIDs] names it.
 	Leave bool

@@ -17,7 +17,7 @@ type Process struct {
 	grace   time.Duration
 	began   time.Time
 	handle  *os.Process
-	tree    *tree
+	tree    population
 	io      *stdio
 	reading *reading
 	stops   chan time.Duration // graces; taken by run until done
@@ -65,34 +65,86 @@ func (p *Process) launch() error {
 	if p.io, err = openStdio(p.spec.Stdin != nil); err != nil {
 		return &LaunchError{Op: "execute", Name: p.spec.Argv[0], Err: err}
 	}
-	if err := p.fork(file); err != nil {
+	err = p.fork(file)
+	p.io.closeChildren()
+	if err != nil {
 		p.io.close()
 		return &LaunchError{Op: "execute", Name: p.spec.Argv[0], Err: reason(err)}
 	}
 	return nil
 }
 
+// fork starts the leader in a leaf of its own, or tagged where no leaf can be had.
 func (p *Process) fork(file string) error {
+	p.began = time.Now()
+	if l := p.leaf(); l != nil {
+		err := p.forkInto(file, l)
+		if err == nil {
+			return nil
+		}
+		_ = l.remove()
+		// Whether the leaf or the command was at fault shows without the leaf.
+	}
+	var err error
+	t := newTag()
+	leaders.fork.Lock()
+	defer leaders.fork.Unlock()
+	t = t.with(func() { err = p.spawn(file, nil) })
+	if err != nil {
+		return err
+	}
+	p.tree, err = newTree(p.pid, p.spec.Mark, t)
+	if err != nil {
+		// Without /proc nothing could be proved about the tree: it must not run.
+		_ = p.handle.Kill()
+		_, _ = p.handle.Wait()
+		delete(leaders.pids, p.pid)
+	}
+	return err
+}
+
+// leaf returns a leaf, or nil if there are no groups or they cannot be written now.
+func (p *Process) leaf() *leaf {
+	if p.spec.Groups == nil {
+		return nil
+	}
+	l, err := p.spec.Groups.leaf(p.spec.Group)
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
+func (p *Process) forkInto(file string, l *leaf) error {
+	defer l.closeFD()
+	leaders.fork.Lock()
+	defer leaders.fork.Unlock()
+	if err := p.spawn(file, l); err != nil {
+		return err
+	}
+	p.tree = l
+	return nil
+}
+
+// spawn needs leaders.fork held.
+func (p *Process) spawn(file string, into *leaf) error {
 	env := p.spec.Env
 	if env == nil {
 		env = []string{} // nil would mean our own
 	}
-	p.began = time.Now()
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if into != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, into.fd
+	}
 	handle, err := os.StartProcess(file, p.spec.Argv, &os.ProcAttr{
-		Dir: p.spec.Dir, Env: env, Files: p.io.children, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: p.spec.Dir, Env: env, Files: p.io.children, Sys: sys,
 	})
 	if err != nil {
 		return err
 	}
-	p.io.closeChildren()
 	p.handle, p.pid = handle, handle.Pid
-	p.tree, err = newTree(p.pid, p.spec.Mark)
-	if err != nil {
-		// Without /proc nothing could be proved about the tree: it must not run.
-		_ = handle.Kill()
-		_, _ = handle.Wait()
-	}
-	return err
+	leaders.pids[p.pid] = true
+	return nil
 }
 
 // reason strips the path that os adds to a system's error.

@@ -4,26 +4,41 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"keryx/events"
 )
 
-// tree finds and signals the processes that come from one leader. The leader must not
-// be reaped while the tree is in use. Not safe for concurrent use.
+// tree finds and signals the processes that come from one leader, where there is no
+// control group. The leader must not be reaped while the tree is in use.
 type tree struct {
 	leader identity
 	mark   string
+	tag    tag
 	// known are those seen before: one whose parent died since is still ours.
 	known map[identity]bool
 }
 
-func newTree(pid int, mark string) (*tree, error) {
+func newTree(pid int, mark string, t tag) (*tree, error) {
 	s, err := readStatus(pid)
 	if err != nil {
 		return nil, err
 	}
-	return &tree{leader: s.identity(), mark: mark, known: map[identity]bool{s.identity(): true}}, nil
+	return &tree{leader: s.identity(), mark: mark, tag: t, known: map[identity]bool{s.identity(): true}}, nil
 }
+
+// looks is two: a list of processes is not made in one moment, and one forked under a
+// number already passed, by a parent that ended before its own was reached, is in none.
+func (t *tree) looks() int { return 2 }
+
+// empty says what it proves that members found none.
+func (t *tree) empty() events.Cleanup { return events.CleanupSwept }
+
+func (t *tree) await(d time.Duration) { <-time.After(d) }
+
+func (t *tree) remove() error { return nil }
 
 // members returns the living processes of the tree, the leader among them.
 func (t *tree) members() ([]status, error) {
@@ -64,7 +79,8 @@ func (t *tree) collect(all []status, byPID map[int]status) []status {
 }
 
 // ours reports whether a process comes from the leader: it is in its session or group,
-// its parent is ours, or it carries the mark. None can be older than the leader.
+// its parent is ours, or it carries the tag or the mark. None can be older than the
+// leader.
 func (t *tree) ours(s status, byPID map[int]status) bool {
 	switch {
 	case s.start < t.leader.start:
@@ -75,7 +91,10 @@ func (t *tree) ours(s status, byPID map[int]status) bool {
 	if parent, ok := byPID[s.parent]; ok && t.known[parent.identity()] {
 		return true
 	}
-	return t.mark != "" && !s.dead && carries(s.pid, t.mark)
+	if s.dead {
+		return false
+	}
+	return t.tag.on(s.pid) || t.mark != "" && carries(s.pid, t.mark)
 }
 
 // signal sends sig to the leader's group, and to each member outside of it.

@@ -1,0 +1,46 @@
+package process
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"keryx/events"
+)
+
+// population is what belongs to one process tree: a control group, or a search. Not safe
+// for concurrent use, but await may run beside the others.
+type population interface {
+	// members returns the living processes, the leader among them. An error says that
+	// it is not known whether there are any.
+	members() ([]status, error)
+	signal(unix.Signal) error
+	// looks is how often in a row members must find none.
+	looks() int
+	// empty says what that proves then.
+	empty() events.Cleanup
+	// await waits until something may have changed, at most for so long.
+	await(time.Duration)
+	// remove ends the use. What still runs is left alone.
+	remove() error
+}
+
+// watch returns a channel on which it says that the population may have changed. stop
+// ends that and waits for it.
+func watch(p population) (changed <-chan struct{}, stop func()) {
+	c := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			p.await(sweepTick)
+			select {
+			case c <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return c, func() { cancel(); wg.Wait() }
+}
