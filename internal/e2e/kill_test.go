@@ -172,6 +172,30 @@ func TestTheKilledExecutorsCommandIsLost(t *testing.T) {
 	}
 }
 
+func TestCase_D7_ARestartedExecutorEndsWhatItsDeadInstanceRan(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.serving()
+	executor := b.start("", "executor", "--url", b.url(), "--creds", b.creds("ex"))
+	marker := filepath.Join(b.dir, "marker-file-d7")
+	gateway := b.start("setsid sh -c 'sleep 8; touch "+marker+"' & sleep 40; echo never\n",
+		"gateway-bridge", "--url", b.url(), "--creds", b.creds("gw"), "--creds", b.creds("sh"), "--stdio")
+	b.await("the command to run", 20*time.Second, b.running)
+	executor.kill()
+	b.start("", "executor", "--url", b.url(), "--creds", b.creds("ex"))
+	if code := gateway.exit(40 * time.Second); code != 1 {
+		t.Errorf("the gateway exited %d, want 1 for a turn that failed", code)
+	}
+	es := b.replay()
+	if count(es, "exec.lost") != 1 || count(es, "exec.exited") != 0 {
+		t.Errorf("lost %d, exited %d; want 1, 0", count(es, "exec.lost"), count(es, "exec.exited"))
+	}
+	b.away(9 * time.Second)
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("what the dead executor ran went on")
+	}
+}
+
 func TestUpKilledAndStartedAgainGoesOnAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -13,6 +13,10 @@
 // the end, the bus is asked what it has stored, and the rest is sent again. The exit is
 // reported after that, for hours if need be.
 //
+// A command's process tree lives in a control group named after session and exec, where
+// there are any. An executor that starts finds the groups of its dead instances, ends
+// what runs in them before it offers its target, and reports those execs as lost.
+//
 // Guaranteed: every order taken ends with exactly one of refused and exited, unless this
 // process dies; what is reported as kept was stored by the bus; no command inherits the
 // executor's environment beyond a short list.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"keryx/events"
 	"keryx/internal/execution"
+	"keryx/internal/process"
 )
 
 // serve runs an executor until the test ends or stop is called, which returns what Run
@@ -60,6 +62,19 @@ func sh(script string) events.ExecSpec {
 	return events.ExecSpec{Argv: []string{"/bin/sh", "-c", script}}
 }
 
+// cleanup is what the end of a command says on this system.
+func cleanup(t *testing.T) events.Cleanup {
+	t.Helper()
+	g, err := process.OpenGroups("test-"+events.NewID(), "one")
+	if errors.Is(err, process.ErrNoGroups) {
+		return events.CleanupSwept
+	}
+	if err := errors.Join(err, g.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return events.CleanupProved
+}
+
 func sum(s string) string {
 	h := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(h[:])
@@ -76,7 +91,7 @@ func TestACommandRunsAndIsReported(t *testing.T) {
 	}
 	got.DurationMS = 0
 	want := events.ExecExited{
-		Exec: o.Request.Exec, ExitCode: 7, Cleanup: events.CleanupSwept,
+		Exec: o.Request.Exec, ExitCode: 7, Cleanup: cleanup(t),
 		Streams: []events.StreamSummary{
 			{Name: "stdout", Bytes: 4, SHA256: sum("out\n")}, {Name: "stderr", Bytes: 4, SHA256: sum("err\n")},
 		},

@@ -80,7 +80,7 @@ func (j *job) spec() process.Spec {
 		Argv: ask.Argv, Dir: dir, Stdin: ask.Stdin, Output: j.spool.write,
 		Env:     compose(cfg.Environ, cfg.Target, j.service.bus.Principal().Profile, j.order),
 		Timeout: time.Duration(ask.TimeoutMS) * time.Millisecond, Grace: duration(ask.GraceMS),
-		Mark: mark(j.order.Request.Exec),
+		Mark: mark(j.order.Request.Exec), Groups: j.service.groups, Group: leafName(j.order),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"keryx/client"
 	"keryx/events"
+	"keryx/internal/process"
 )
 
 // orderBuffer is how many orders may wait to be read.
@@ -22,7 +23,8 @@ type service struct {
 	bus     Bus
 	cfg     Config
 	tenancy *tenancy
-	work    sync.WaitGroup // jobs and what they report
+	groups  *process.Groups // nil where there are none
+	work    sync.WaitGroup  // jobs and what they report
 
 	mu    sync.Mutex
 	jobs  map[events.ExecID]*job // running
@@ -43,6 +45,13 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 		bus: bus, cfg: cfg, tenancy: newTenancy(bus, cfg),
 		jobs: make(map[events.ExecID]*job), ended: make(map[events.ExecID]bool),
 	}
+	if err := s.openGroups(); err != nil {
+		return fmt.Errorf("run executor: %w", err)
+	}
+	defer s.closeGroups()
+	defer s.reap(ctx)()
+	// Before the target is held: nobody is to meet there what a dead instance runs.
+	lost := s.emptyFormer()
 	orders := make(chan *nats.Msg, orderBuffer)
 	p := bus.Principal()
 	sub, err := bus.NATS().ChanSubscribe(events.ExecAll(p.Profile, p.Name, bus.Instance()), orders)
@@ -62,17 +71,18 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 		}
 		return fmt.Errorf("run executor: %w", err)
 	}
-	return s.serve(ctx, orders)
+	return s.serve(ctx, orders, lost)
 }
 
 // serve takes orders until ctx ends or the target cannot be held any more.
-func (s *service) serve(ctx context.Context, orders <-chan *nats.Msg) error {
+func (s *service) serve(ctx context.Context, orders <-chan *nats.Msg, lost []events.ReportLost) error {
 	holding, letGo := context.WithCancel(ctx)
 	kept := make(chan error, 1)
 	go func() { kept <- s.tenancy.keep(holding) }()
 	// Jobs outlive ctx: they end by being stopped.
 	working, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abandon(nil)
+	s.work.Go(func() { s.reportLost(working, lost) })
 	for {
 		select {
 		case m := <-orders:
