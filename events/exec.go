@@ -9,6 +9,10 @@ type TargetSpec struct {
 	Shell    string            `json:"shell,omitempty"`
 	EnvSet   map[string]string `json:"env_set,omitempty"`
 	EnvUnset []string          `json:"env_unset,omitempty"`
+	// User is who commands run as, by name or number. Empty: the executor's own user.
+	User string `json:"user,omitempty"`
+	// CommandPrefix goes before each argument list. Its first is absolute.
+	CommandPrefix []string `json:"command_prefix,omitempty"`
 }
 
 // TargetRegistered makes a target known (scope _profile). Its generation rises with
@@ -50,6 +54,21 @@ const (
 	OutlivesSession Outlives = "session" // runs on over a reset
 )
 
+// EnvMode says what an exec's environment begins with.
+type EnvMode string
+
+// What an exec's environment begins with.
+const (
+	EnvLayered EnvMode = "layered" // a short list from the executor, the target's, the call's, the KERYX_ names; the default
+	EnvExact   EnvMode = "exact"   // what the call sets, and nothing else
+)
+
+// PTYSize is the size of a terminal, in characters: 1 to [MaxPTYSize] each.
+type PTYSize struct {
+	Rows int `json:"rows"`
+	Cols int `json:"cols"`
+}
+
 // ExecSpec is the action: what runs, and how.
 type ExecSpec struct {
 	// Argv is the argument list; no shell is involved unless it names one.
@@ -65,6 +84,17 @@ type ExecSpec struct {
 	// GraceMS is the time from TERM to KILL at a stop. Absent: 5 s. 0: KILL at once.
 	GraceMS  *int64   `json:"grace_ms,omitempty"`
 	Outlives Outlives `json:"outlives,omitempty"`
+	EnvMode  EnvMode  `json:"env_mode,omitempty"`
+	// Login: true runs the login files of the target's shell first. What the call and the
+	// target set and unset, and the directory, win over them; a name that they made
+	// readonly ends the exec with status 125 before the command.
+	Login bool `json:"login,omitempty"`
+	// Background: true makes the end an item of kind job_exit of the session, in the
+	// epoch that asked for the exec, so that the agent hears of it.
+	Background bool `json:"background,omitempty"`
+	// PTY is the size of the terminal that the command runs on. Its output is one stream,
+	// named pty; stdin is typed at the start. Absent: pipes.
+	PTY *PTYSize `json:"pty,omitempty"`
 }
 
 // ExecRequested is appended before the executor is told.
@@ -101,7 +131,7 @@ const (
 
 // StreamSummary is what an exec wrote to one stream.
 type StreamSummary struct {
-	Name   string `json:"name"` // stdout or stderr
+	Name   string `json:"name"` // stdout, stderr or pty
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 	// MissingBytes were produced but could not be kept on the bus.

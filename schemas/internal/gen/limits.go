@@ -56,6 +56,8 @@ func limitNumber(structure, name string, s object) {
 	switch {
 	case structure == "ExecExited" && name == "exit_code":
 		s["minimum"], s["maximum"] = -1, 255
+	case structure == "PTYSize":
+		s["minimum"], s["maximum"] = 1, events.MaxPTYSize
 	case strings.HasSuffix(name, "_ms"):
 		s["maximum"] = centuryMS
 	case name == "limit":
