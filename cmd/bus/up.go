@@ -57,6 +57,10 @@ The same --dir and --key go on with the same session.`,
 }
 
 func (f *upFlags) run(cmd *cobra.Command, g *global) (err error) {
+	// Commands run in this process's children, which can read how it was started.
+	if err := execution.Reexec("XDG_STATE_HOME", "NO_COLOR"); err != nil {
+		return err
+	}
 	profile, err := g.bus.ProfileName()
 	if err != nil {
 		return err

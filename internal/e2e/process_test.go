@@ -95,7 +95,14 @@ type process struct {
 // start starts a binary; it is killed at the latest when the test ends.
 func (b *bench) start(stdin string, name string, args ...string) *process {
 	b.t.Helper()
+	return b.startIn(nil, stdin, name, args...)
+}
+
+// startIn is start with more in the environment.
+func (b *bench) startIn(env []string, stdin string, name string, args ...string) *process {
+	b.t.Helper()
 	p := &process{t: b.t, cmd: exec.Command(filepath.Join(binaries, name), args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.stdout, p.stderr = &lockedBuffer{}, &lockedBuffer{}
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	if stdin != "" {

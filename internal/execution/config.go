@@ -69,6 +69,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Target.Cwd != "" && !filepath.IsAbs(c.Target.Cwd) {
 		return c, fmt.Errorf("working directory %q of target %s is not absolute", c.Target.Cwd, c.Target.Name)
 	}
+	if c.Target.Shell == "" {
+		c.Target.Shell = "/bin/sh"
+	}
 	if c.SpoolDir == "" {
 		c.SpoolDir = os.TempDir()
 	}

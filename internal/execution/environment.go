@@ -15,14 +15,27 @@ var inherited = []string{"HOME", "PATH", "LANG", "TZ", "USER", "LOGNAME", "SHELL
 // reserved begins the names that only the bus sets: they are what a command may trust.
 const reserved = "KERYX_"
 
-// compose returns the environment of a command, sorted: the short list, then the
-// target's changes, then the call's, then who the command belongs to.
-func compose(own []string, target events.TargetSpec, p events.Profile, o events.StartOrder) []string {
+// compose returns the environment of a command: the short list, then the target's
+// changes, then the call's, then who the command belongs to. An exact one is what the
+// call sets.
+func compose(own []string, as *account, target events.TargetSpec, p events.Profile, o events.StartOrder) map[string]string {
+	ask := o.Request.Spec
+	if ask.EnvMode == events.EnvExact {
+		env := make(map[string]string)
+		maps.Copy(env, ask.EnvSet)
+		return env
+	}
 	env := pick(own)
+	as.environ(env)
 	change(env, target.EnvUnset, target.EnvSet)
-	change(env, o.Request.Spec.EnvUnset, o.Request.Spec.EnvSet)
+	change(env, ask.EnvUnset, ask.EnvSet)
 	maps.DeleteFunc(env, func(name, _ string) bool { return strings.HasPrefix(name, reserved) })
 	maps.Copy(env, identity(p, o))
+	return env
+}
+
+// entries returns an environment as NAME=value, sorted.
+func entries(env map[string]string) []string {
 	list := make([]string, 0, len(env))
 	for name, value := range env {
 		list = append(list, name+"="+value)
@@ -34,12 +47,15 @@ func compose(own []string, target events.TargetSpec, p events.Profile, o events.
 func pick(own []string) map[string]string {
 	env := make(map[string]string)
 	for _, entry := range own {
-		name, value, ok := strings.Cut(entry, "=")
-		if ok && (slices.Contains(inherited, name) || strings.HasPrefix(name, "LC_")) {
+		if name, value, ok := strings.Cut(entry, "="); ok && inherits(name) {
 			env[name] = value
 		}
 	}
 	return env
+}
+
+func inherits(name string) bool {
+	return slices.Contains(inherited, name) || strings.HasPrefix(name, "LC_")
 }
 
 func change(env map[string]string, unset []string, set map[string]string) {

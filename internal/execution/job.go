@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,7 +51,10 @@ func (j *job) run(ctx context.Context) {
 func (j *job) launch(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	spec := j.spec()
+	spec, err := j.spec()
+	if err != nil {
+		return err
+	}
 	if j.stopped {
 		return errStopped
 	}
@@ -70,18 +74,31 @@ func (j *job) launch(ctx context.Context) error {
 	return nil
 }
 
-func (j *job) spec() process.Spec {
-	cfg, ask := j.service.cfg, j.order.Request.Spec
+// spec says what to run. Its errors refuse the order.
+func (j *job) spec() (process.Spec, error) {
+	s, ask := j.service, j.order.Request.Spec
+	target := s.cfg.Target
 	dir := ask.Cwd
 	if dir == "" {
-		dir = cfg.Target.Cwd
+		dir = target.Cwd
+	}
+	if len(ask.Argv) == 0 || ask.Argv[0] == "" {
+		return process.Spec{}, events.Errorf(events.CodeInvalid, "argv is empty or begins with an empty string")
+	}
+	argv := slices.Concat(target.CommandPrefix, ask.Argv)
+	env := compose(s.cfg.Environ, s.account, target, s.bus.Principal().Profile, j.order)
+	if ask.Login {
+		set, unset := promised(env, target, ask)
+		var err error
+		if argv, err = loginShell(target.Shell, argv, env, set, unset, dir); err != nil {
+			return process.Spec{}, err
+		}
 	}
 	return process.Spec{
-		Argv: ask.Argv, Dir: dir, Stdin: ask.Stdin, Output: j.spool.write,
-		Env:     compose(cfg.Environ, cfg.Target, j.service.bus.Principal().Profile, j.order),
+		Argv: argv, Dir: dir, Stdin: ask.Stdin, Output: j.spool.write, Env: entries(env), User: s.account.switches(),
 		Timeout: time.Duration(ask.TimeoutMS) * time.Millisecond, Grace: duration(ask.GraceMS),
-		Mark: mark(j.order.Request.Exec), Groups: j.service.groups, Group: leafName(j.order),
-	}
+		Mark: mark(j.order.Request.Exec), Groups: s.groups, Group: leafName(j.order),
+	}, nil
 }
 
 // duration reads optional milliseconds.

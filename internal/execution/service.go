@@ -23,6 +23,7 @@ type service struct {
 	bus     Bus
 	cfg     Config
 	tenancy *tenancy
+	account *account        // who commands run as
 	groups  *process.Groups // nil where there are none
 	work    sync.WaitGroup  // jobs and what they report
 
@@ -44,6 +45,9 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 	s := &service{
 		bus: bus, cfg: cfg, tenancy: newTenancy(bus, cfg),
 		jobs: make(map[events.ExecID]*job), ended: make(map[events.ExecID]bool),
+	}
+	if s.account, err = accountOf(cfg.Target.User); err != nil {
+		return fmt.Errorf("run executor: %w", err)
 	}
 	if err := s.openGroups(); err != nil {
 		return fmt.Errorf("run executor: %w", err)

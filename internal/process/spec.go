@@ -40,6 +40,8 @@ type Spec struct {
 	Env []string
 	// Dir is absolute. Empty: the caller's own working directory.
 	Dir string
+	// User is who runs it. Nil: this process's own user. Needs the right to switch.
+	User *User
 	// Stdin is fed to the process, then closed. Nil: /dev/null.
 	Stdin []byte
 	// Timeout stops the tree after so long. 0: never.
@@ -60,6 +62,12 @@ type Spec struct {
 	// valid during the call only. While it blocks nothing more is read, so that the
 	// process is slowed down. It must return some time. Nil: output is thrown away.
 	Output func(Stream, []byte)
+}
+
+// User is who a process runs as.
+type User struct {
+	UID, GID uint32
+	Groups   []uint32 // besides GID
 }
 
 // Exit is how a process tree ended.

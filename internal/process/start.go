@@ -133,6 +133,9 @@ func (p *Process) spawn(file string, into *leaf) error {
 		env = []string{} // nil would mean our own
 	}
 	sys := &syscall.SysProcAttr{Setsid: true}
+	if u := p.spec.User; u != nil {
+		sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
 	if into != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, into.fd
 	}

@@ -144,6 +144,12 @@ func checkSpec(s events.TargetSpec) error {
 	if s.Cwd != "" && !filepath.IsAbs(s.Cwd) {
 		return invalid("/spec/cwd", "the working directory must be absolute")
 	}
+	if s.Shell != "" && !filepath.IsAbs(s.Shell) {
+		return invalid("/spec/shell", "the shell must be absolute")
+	}
+	if len(s.CommandPrefix) > 0 && !filepath.IsAbs(s.CommandPrefix[0]) {
+		return invalid("/spec/command_prefix", "the first of a command prefix must be absolute")
+	}
 	for name := range s.EnvSet {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
 			return invalid("/spec/env_set", "a variable's name must not be empty or hold '='")

@@ -32,7 +32,10 @@ func New() *cobra.Command {
 		Long: `Run commands of sessions in a target of this machine.
 
 The executor holds the target's lease for as long as it runs. SIGINT or SIGTERM stops
-it cleanly: commands are stopped and their ends reported. A second one ends it at once.`,
+it cleanly: commands are stopped and their ends reported. A second one ends it at once.
+
+It starts itself anew without most of its environment, so that no command can read from
+it what was meant for the executor alone.`,
 		Example: `  bus user add runner --role executor --out runner.creds
   executor --url nats://127.0.0.1:4222 --creds runner.creds --target local --cwd /srv/work`,
 		Args:    cobra.NoArgs,
@@ -53,6 +56,9 @@ it cleanly: commands are stopped and their ends reported. A second one ends it a
 func (f *flags) run(cmd *cobra.Command) error {
 	if f.url == "" || f.creds == "" {
 		return cli.Usagef("--url and --creds are needed")
+	}
+	if err := execution.Reexec(); err != nil {
+		return err
 	}
 	log, err := f.log.Logger(cmd.ErrOrStderr())
 	if err != nil {
