@@ -92,8 +92,8 @@ func (l *leaf) signal(sig unix.Signal) error {
 	return nil
 }
 
-// looks is one: that a group is empty is the kernel's word.
-func (l *leaf) looks() int { return 1 }
+// certain: that a group is empty is the kernel's word.
+func (l *leaf) certain(int) bool { return true }
 
 // empty says what it proves that members found none.
 func (l *leaf) empty() events.Cleanup { return events.CleanupProved }

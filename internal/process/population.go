@@ -17,8 +17,8 @@ type population interface {
 	// it is not known whether there are any.
 	members() ([]status, error)
 	signal(unix.Signal) error
-	// looks is how often in a row members must find none.
-	looks() int
+	// certain reports whether it is enough that members found none so often in a row.
+	certain(looks int) bool
 	// empty says what that proves then.
 	empty() events.Cleanup
 	// await waits until something may have changed, at most for so long.

@@ -57,29 +57,32 @@ func parseStatus(pid int, line string) (status, error) {
 	return s, nil
 }
 
-// processes returns the status of every process there is. One that ends meanwhile is
-// left out.
-func processes() ([]status, error) {
+// processes returns the status of every process there is. gone is how many of those
+// listed ended before they could be read.
+func processes() (all []status, gone int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, 0, fmt.Errorf("list processes: %w", err)
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, 0, fmt.Errorf("list processes: %w", err)
 	}
-	all := make([]status, 0, len(names))
+	all = make([]status, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue // not a process
 		}
-		if s, err := readStatus(pid); err == nil {
-			all = append(all, s)
+		s, err := readStatus(pid)
+		if err != nil {
+			gone++
+			continue
 		}
+		all = append(all, s)
 	}
-	return all, nil
+	return all, gone, nil
 }
 
 // carries reports whether a process has an entry in its environment. Of one that may

@@ -108,7 +108,7 @@ func ownChildren() (pids []int) {
 }
 
 func childrenByParent() (pids []int) {
-	all, err := processes()
+	all, _, err := processes()
 	if err != nil {
 		return nil
 	}

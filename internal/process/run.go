@@ -176,12 +176,17 @@ func (p *Process) sweep(ladder *stopper) {
 
 // look looks as often as it takes to say that nothing runs.
 func (p *Process) look() (left []status, err error) {
-	for range p.tree.looks() {
+	for looks := 1; ; looks++ {
 		if left, err = p.tree.members(); len(left) > 0 || err != nil {
 			return left, err
 		}
+		if p.tree.certain(looks) {
+			return nil, nil
+		}
+		if looks > 1 {
+			p.tree.await(sweepTick)
+		}
 	}
-	return nil, nil
 }
 
 // conclude records what is known of the tree at the end.
@@ -214,7 +219,7 @@ func (p *Process) stopRest(ladder *stopper) (left []status, err error) {
 		}
 		left, err = p.tree.members()
 		if err == nil && len(left) == 0 {
-			if empty++; empty >= p.tree.looks() {
+			if empty++; p.tree.certain(empty) {
 				return nil, nil
 			}
 			continue

@@ -19,7 +19,17 @@ type tree struct {
 	tag    tag
 	// known are those seen before: one whose parent died since is still ours.
 	known map[identity]bool
+	// ended are the zombies of the last look: they have not forked since.
+	ended map[identity]bool
+	calm  int // looks in a row that can have missed nothing
 }
+
+const (
+	calmLooks = 2
+	// restlessLooks is how many looks in a row are enough on a machine where processes
+	// end all the time.
+	restlessLooks = 10
+)
 
 func newTree(pid int, mark string, t tag) (*tree, error) {
 	s, err := readStatus(pid)
@@ -29,9 +39,28 @@ func newTree(pid int, mark string, t tag) (*tree, error) {
 	return &tree{leader: s.identity(), mark: mark, tag: t, known: map[identity]bool{s.identity(): true}}, nil
 }
 
-// looks is two: a list of processes is not made in one moment, and one forked under a
-// number already passed, by a parent that ended before its own was reached, is in none.
-func (t *tree) looks() int { return 2 }
+// certain reports whether so many looks in a row that found nothing are enough. A list
+// of processes is not made in one moment: one that was listed, forked and ended before
+// it was read leaves a child that is in no list. So looks count in which nothing ended;
+// and two, because a child may get a number that the list has already passed.
+func (t *tree) certain(looks int) bool { return t.calm >= calmLooks || looks >= restlessLooks }
+
+// note remembers whether a look can have missed a child of what had just ended.
+func (t *tree) note(all []status, gone int) {
+	ended := map[identity]bool{}
+	fresh := gone > 0
+	for _, s := range all {
+		if s.dead && s.start >= t.leader.start {
+			id := s.identity()
+			ended[id] = true
+			fresh = fresh || !t.ended[id] && id != t.leader
+		}
+	}
+	t.ended = ended
+	if t.calm++; fresh {
+		t.calm = 0
+	}
+}
 
 // empty says what it proves that members found none.
 func (t *tree) empty() events.Cleanup { return events.CleanupSwept }
@@ -42,10 +71,11 @@ func (t *tree) remove() error { return nil }
 
 // members returns the living processes of the tree, the leader among them.
 func (t *tree) members() ([]status, error) {
-	all, err := processes()
+	all, gone, err := processes()
 	if err != nil {
 		return nil, err
 	}
+	t.note(all, gone)
 	byPID := make(map[int]status, len(all))
 	for _, s := range all {
 		byPID[s.pid] = s
