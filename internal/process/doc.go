@@ -5,6 +5,11 @@
 // session and process group of its own. Its output is read through pipes and handed to
 // one sink in the order in which it was read.
 //
+// With [Spec.Terminal] the three descriptors are a terminal, which has its size from the
+// first moment. It has one stream, in which a terminal's driver has done its work (echo,
+// CR before LF); Type and Resize act on it. What is typed waits in a bounded queue for a
+// program that does not read.
+//
 // The end has an order. The leader exits; what it left in the pipes is read, bounded,
 // because a grandchild may hold them open for ever; what is left of the tree is stopped
 // (TERM, grace, KILL); and only then is the leader reaped. So long as it is not, its
@@ -25,7 +30,7 @@
 //
 // Guaranteed: every byte the leader wrote is delivered before Wait returns; no call of
 // the sink comes after that; no descriptor or goroutine is left behind. What
-// [Exit.Cleanup] says is true: proved, the leaf was empty; swept, two searches in a row
+// [Exit.Cleanup] says is true: proved, the leaf was empty; swept, searches that cannot have missed anything
 // found nothing.
 //
 // Not guaranteed: that a search finds a descendant that left the session, whose parent

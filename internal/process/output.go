@@ -13,9 +13,12 @@ import (
 // under mu, so that pieces are delivered in the order in which they were read.
 type reading struct {
 	sink  func(Stream, []byte)
-	files [streams]*os.File
+	files [streams]*os.File // nil for streams that there are not
 	wg    sync.WaitGroup
-	ended chan struct{} // closed when both streams have ended
+	ended chan struct{} // closed when all streams have ended
+	// exited is closed when the leader has exited: only then is a terminal that nobody
+	// holds open at its end.
+	exited chan struct{}
 
 	mu    sync.Mutex
 	buf   []byte
@@ -23,13 +26,21 @@ type reading struct {
 	last  time.Time // when the sink returned last
 }
 
+// reopenTick is how often a terminal that nobody has open is looked at.
+const reopenTick = 20 * time.Millisecond
+
 func newReading(files [streams]*os.File, sink func(Stream, []byte)) *reading {
 	if sink == nil {
 		sink = func(Stream, []byte) {}
 	}
-	r := &reading{sink: sink, files: files, buf: make([]byte, MaxRead), ended: make(chan struct{})}
-	for _, s := range Streams() {
-		r.wg.Go(func() { r.read(s) })
+	r := &reading{
+		sink: sink, files: files, buf: make([]byte, MaxRead),
+		ended: make(chan struct{}), exited: make(chan struct{}),
+	}
+	for s, f := range files {
+		if f != nil {
+			r.wg.Go(func() { r.read(Stream(s)) })
+		}
 	}
 	go func() { r.wg.Wait(); close(r.ended) }()
 	return r
@@ -41,8 +52,8 @@ func (r *reading) read(s Stream) {
 	if err != nil {
 		return
 	}
-	ended := false
-	for !ended {
+	for last := false; ; {
+		ended := false
 		// An error means the file was closed under us; the pipe itself has no others.
 		if err := conn.Read(func(fd uintptr) (done bool) {
 			done, ended = r.step(s, int(fd))
@@ -50,6 +61,27 @@ func (r *reading) read(s Stream) {
 		}); err != nil {
 			return
 		}
+		if !ended {
+			continue
+		}
+		if s != Terminal || last {
+			return
+		}
+		last = r.reopened()
+	}
+}
+
+// reopened waits after the end of a terminal: it ends, with EIO, whenever nobody has it
+// open, and may be opened again while the leader runs. last says that the leader has
+// exited, so that the next end counts.
+func (r *reading) reopened() (last bool) {
+	t := time.NewTimer(reopenTick)
+	defer t.Stop()
+	select {
+	case <-r.exited:
+		return true
+	case <-t.C:
+		return false
 	}
 }
 
@@ -99,7 +131,9 @@ func (r *reading) deliver(s Stream, n int) {
 // close ends the reading and waits until the last piece was delivered.
 func (r *reading) close() {
 	for _, f := range r.files {
-		_ = f.Close()
+		if f != nil {
+			_ = f.Close()
+		}
 	}
 	<-r.ended
 }
@@ -111,8 +145,10 @@ func (r *reading) pending() (until [streams]int64, ok bool) {
 		return until, false
 	}
 	defer r.mu.Unlock()
-	for _, s := range Streams() {
-		until[s] = r.total[s] + waiting(r.files[s])
+	for s, f := range r.files {
+		if f != nil {
+			until[s] = r.total[s] + waiting(f)
+		}
 	}
 	return until, true
 }
@@ -138,7 +174,7 @@ func (r *reading) reached(until [streams]int64) (last time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	defer r.mu.Unlock()
-	for _, s := range Streams() {
+	for s := range r.files {
 		if r.total[s] < until[s] {
 			return time.Time{}, false
 		}

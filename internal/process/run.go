@@ -29,6 +29,7 @@ const (
 type stopper struct {
 	tree   population
 	timer  *time.Timer
+	hangUp bool      // there is a terminal: its shells heed HUP, not TERM
 	due    time.Time // of KILL; zero before the first stop
 	killed bool
 }
@@ -54,6 +55,10 @@ func (s *stopper) stop(grace time.Duration) {
 	if first {
 		// What cannot be signalled shows as left at the end.
 		_ = s.tree.signal(unix.SIGTERM)
+		if s.hangUp {
+			_ = s.tree.signal(unix.SIGHUP)
+			_ = s.tree.signal(unix.SIGCONT) // one that was stopped from the keyboard
+		}
 	}
 	s.timer.Reset(grace)
 }
@@ -67,8 +72,10 @@ func (s *stopper) kill() {
 func (p *Process) run(ctx context.Context) {
 	defer close(p.done)
 	ladder := newStopper(p.tree)
+	ladder.hangUp = p.spec.Terminal != nil
 	defer ladder.timer.Stop()
 	p.awaitExit(ctx, ladder)
+	close(p.reading.exited)
 	p.exit.Duration = time.Since(p.began)
 	p.drain(ladder)
 	p.reading.close()
@@ -153,6 +160,9 @@ func quietFor(began, last time.Time) time.Duration {
 
 // endFeed ends the writing of stdin, which nobody reads any more.
 func (p *Process) endFeed() {
+	if p.typing != nil {
+		p.typing.end()
+	}
 	if p.io.stdin != nil {
 		_ = p.io.stdin.Close()
 	}

@@ -16,21 +16,30 @@ const DefaultGrace = 5 * time.Second
 // MaxRead is the largest piece handed to [Spec.Output], in bytes.
 const MaxRead = 64 << 10
 
-// Stream is one of the two output streams of a process.
+// Stream is one of the output streams of a process.
 type Stream int
 
 // The output streams.
 const (
 	Stdout Stream = iota
 	Stderr
-	streams // how many there are
+	Terminal // of a process that has a terminal, its only one
+	streams  // how many there are
 )
 
 // String returns the stream's name on the bus.
-func (s Stream) String() string { return [...]string{"stdout", "stderr"}[s] }
+func (s Stream) String() string { return [...]string{"stdout", "stderr", "pty"}[s] }
 
-// Streams lists them, stdout first.
-func Streams() []Stream { return []Stream{Stdout, Stderr} }
+// NumStreams is one more than the highest [Stream].
+const NumStreams = int(streams)
+
+// Streams lists those of a process with or without a terminal, stdout first.
+func Streams(terminal bool) []Stream {
+	if terminal {
+		return []Stream{Terminal}
+	}
+	return []Stream{Stdout, Stderr}
+}
 
 // Spec says what to run. Argv is required; the zero value of each other field is valid.
 type Spec struct {
@@ -42,8 +51,12 @@ type Spec struct {
 	Dir string
 	// User is who runs it. Nil: this process's own user. Needs the right to switch.
 	User *User
-	// Stdin is fed to the process, then closed. Nil: /dev/null.
+	// Stdin is fed to the process, then closed. Nil: /dev/null. Into a terminal it is
+	// typed, and more can follow.
 	Stdin []byte
+	// Terminal gives the process a terminal of that size as its three descriptors, and
+	// as its controlling one. Nil: pipes.
+	Terminal *Size
 	// Timeout stops the tree after so long. 0: never.
 	Timeout time.Duration
 	// Grace is the time from TERM to KILL when the tree is stopped for a reason other
@@ -123,6 +136,11 @@ func (s Spec) Validate() error {
 	}
 	if s.Timeout < 0 {
 		return invalid("timeout %v is negative", s.Timeout)
+	}
+	if s.Terminal != nil {
+		if err := s.Terminal.validate(); err != nil {
+			return err
+		}
 	}
 	_, err := graceOf(s.Grace)
 	return err

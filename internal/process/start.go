@@ -24,6 +24,7 @@ type Process struct {
 	done    chan struct{}
 	exit    Exit // set before done is closed
 	feeding sync.WaitGroup
+	typing  *typing // nil without a terminal
 }
 
 // Start launches a process tree and returns once it runs. The tree is stopped when ctx
@@ -62,7 +63,7 @@ func (p *Process) launch() error {
 	if err := sealDescriptors(); err != nil {
 		return &LaunchError{Op: "execute", Name: p.spec.Argv[0], Err: err}
 	}
-	if p.io, err = openStdio(p.spec.Stdin != nil); err != nil {
+	if p.io, err = openStdio(p.spec); err != nil {
 		return &LaunchError{Op: "execute", Name: p.spec.Argv[0], Err: err}
 	}
 	err = p.fork(file)
@@ -132,7 +133,7 @@ func (p *Process) spawn(file string, into *leaf) error {
 	if env == nil {
 		env = []string{} // nil would mean our own
 	}
-	sys := &syscall.SysProcAttr{Setsid: true}
+	sys := &syscall.SysProcAttr{Setsid: true, Setctty: p.spec.Terminal != nil} // Ctty 0: its stdin
 	if u := p.spec.User; u != nil {
 		sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
 	}
@@ -161,6 +162,9 @@ func reason(err error) error {
 // feed writes stdin. It ends when all is written, the reader is gone, or the pipe is
 // closed at the end of the process.
 func (p *Process) feed() {
+	if p.spec.Terminal != nil {
+		p.typing = newTyping(p.io.out[Terminal], p.spec.Stdin)
+	}
 	if p.io.stdin == nil {
 		return
 	}
