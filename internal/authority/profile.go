@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +52,20 @@ func (x *profileIndex) get(p events.Profile) *profileLane {
 		x.m[p] = l
 	}
 	return l
+}
+
+// knownProfiles returns the profiles that the log has anything of.
+func (t *term) knownProfiles() []events.Profile {
+	known := make(map[events.Profile]bool)
+	for l := range t.sessions.all("") {
+		known[l.profile] = true
+	}
+	t.profiles.mu.Lock()
+	defer t.profiles.mu.Unlock()
+	for p := range t.profiles.m {
+		known[p] = true
+	}
+	return slices.Sorted(maps.Keys(known))
 }
 
 func (l *profileLane) fold(rec events.Record) {

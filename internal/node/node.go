@@ -43,6 +43,7 @@ type Node struct {
 	system *nats.Conn
 	marks  *sessionlog.HighWater
 	auth   *authority.Authority
+	lost   *events.StoreRegressed // set when a loss was accepted at this start
 
 	cancel   context.CancelCauseFunc
 	services sync.WaitGroup
@@ -90,7 +91,7 @@ func (n *Node) assemble(ctx context.Context) error {
 	}
 	n.auth, err = authority.New(authority.Config{
 		Conn: n.system, Log: log, Leases: store, Registry: n.broker.Registry(),
-		Generation: generation, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true,
+		Generation: generation, Regressed: n.lost, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true,
 		AuthorityTTL: n.cfg.AuthorityTTL,
 	})
 	if err != nil {
