@@ -27,8 +27,8 @@ func TestALeaseExpiresAfterItsTTL(t *testing.T) {
 		if rec != want {
 			t.Errorf("after it: %+v, want %+v", rec, want)
 		}
-		if len(g.expired) != 1 || g.expired[0].Instance != "i1" {
-			t.Errorf("OnExpired was told %+v", g.expired)
+		if len(g.expired()) != 1 || g.expired()[0].Instance != "i1" {
+			t.Errorf("OnExpired was told %+v", g.expired())
 		}
 	})
 }
@@ -44,7 +44,7 @@ func TestARenewedLeaseDoesNotExpire(t *testing.T) {
 				t.Fatalf("Renew = %v, %v", ttl, err)
 			}
 		}
-		if _, fence, _ := g.Current(key); g.state() != events.LeaseHeld || fence != a.Fence || len(g.expired) > 0 {
+		if _, fence, _ := g.Current(key); g.state() != events.LeaseHeld || fence != a.Fence || len(g.expired()) > 0 {
 			t.Errorf("after 100 s the lease is %s under %s, was %s", g.state(), fence, a.Fence)
 		}
 	})
@@ -97,7 +97,7 @@ func TestARestartOfTheBusEndsNoLease(t *testing.T) {
 				time.Sleep(tc.away) //nolint:forbidigo // fake time
 				g := grant(t, m)
 				for waited := time.Duration(0); waited < 16*time.Second; waited += time.Second {
-					if g.state() != events.LeaseHeld || len(g.expired) > 0 {
+					if g.state() != events.LeaseHeld || len(g.expired()) > 0 {
 						t.Fatalf("%v after the start the lease is %s", waited, g.state())
 					}
 					_, err := g.Acquire(t.Context(), key, "other", "i2", 0)
@@ -327,7 +327,7 @@ func TestAGranterThatStoodStillGivesItsHoldersTimeAgain(t *testing.T) {
 		a := g.acquire(key, "i1", 5*time.Second)
 		b := g.acquire(target("dead"), "i1", 5*time.Second)
 		after(2 * time.Second)
-		g.skew = time.Minute // suspended, and resumed
+		g.jump(time.Minute) // suspended, and resumed
 		after(5 * time.Second)
 		if s := g.state(); s != events.LeaseHeld {
 			t.Fatalf("after the pause the lease is %s", s)
@@ -352,13 +352,13 @@ func TestAnExpiryThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 		g.acquire(key, "i1", 2*time.Second)
 		g.bucket.Fail(errors.New("no disk"))
 		after(10 * time.Second)
-		if len(g.expired) != 0 {
+		if len(g.expired()) != 0 {
 			t.Error("an expiry was told that is not on record")
 		}
 		g.bucket.Fail(nil)
 		after(1100 * time.Millisecond)
-		if s := g.state(); s != events.LeaseExpired || len(g.expired) != 1 {
-			t.Errorf("with the disk back the lease is %s, told %d times", s, len(g.expired))
+		if s := g.state(); s != events.LeaseExpired || len(g.expired()) != 1 {
+			t.Errorf("with the disk back the lease is %s, told %d times", s, len(g.expired()))
 		}
 	})
 }
@@ -380,7 +380,7 @@ func TestTwoGrantersAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(one.expired)+len(two.expired) != 0 {
+		if len(one.expired())+len(two.expired()) != 0 {
 			t.Errorf("a renewed lease was expired by the other granter")
 		}
 		if err := one.Release(t.Context(), "ex", "i1", refTo(key, a)); err != nil {
@@ -411,8 +411,8 @@ func TestTenThousandLeasesAreCheap(t *testing.T) {
 			t.Errorf("listed are %d, and %d of another profile", got, len(g.List("other")))
 		}
 		after(6 * time.Second)
-		if len(g.expired) != n {
-			t.Errorf("%d of %d expired", len(g.expired), n)
+		if len(g.expired()) != n {
+			t.Errorf("%d of %d expired", len(g.expired()), n)
 		}
 		after(2 * time.Hour)
 		if known := leases.Known(g.Granter); known != 0 {
