@@ -2,7 +2,6 @@ package authority
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -110,7 +109,7 @@ func (l *lane) messages(s step) ([]events.Event, []sessionlog.Message, error) {
 }
 
 func nameMessage(p events.Profile, rec events.NameRecord, hits []lifecycle.NameHit) (sessionlog.Message, error) {
-	body, err := json.Marshal(rec)
+	body, err := events.MarshalData(rec)
 	if err != nil {
 		return sessionlog.Message{}, fmt.Errorf("encode name record: %w", err)
 	}
@@ -165,7 +164,7 @@ func orEmpty(s string, empty bool) string {
 }
 
 func newEvent(source string, scope events.Scope, t events.Type, when time.Time, ordinal events.Ordinal, data any) (events.Event, error) {
-	body, err := json.Marshal(data)
+	body, err := events.MarshalData(data)
 	if err != nil {
 		return events.Event{}, fmt.Errorf("encode data of %s: %w", t, err)
 	}

@@ -2,7 +2,6 @@ package authority
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -101,7 +100,7 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 	default:
 		return nil, false
 	}
-	body, err := json.Marshal(answer)
+	body, err := events.MarshalData(answer)
 	return body, err == nil
 }
 

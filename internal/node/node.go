@@ -97,7 +97,7 @@ func (n *Node) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.run()
+	n.run() //nolint:contextcheck // the node outlives the context of its start
 	return nil
 }
 
