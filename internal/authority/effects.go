@@ -67,9 +67,9 @@ func (l *lane) perform(effects []lifecycle.Effect) {
 		switch e := e.(type) {
 		case lifecycle.SendOffer:
 			l.offerSent = time.Now()
-			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostOffer), e.Offer)
+			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostOffer), e.Offer, l.trace)
 		case lifecycle.SendDetached:
-			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostDetached), e.Order)
+			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostDetached), e.Order, l.trace)
 		case lifecycle.SendStart:
 			l.sendStart(e)
 		case lifecycle.SendStop:
