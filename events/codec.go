@@ -91,7 +91,7 @@ func NewCommand(p Principal, t Type, id CommandID, now time.Time, data any) (Eve
 	if !t.IsCommand() {
 		return Event{}, fmt.Errorf("%s is not a command: %w", t, ErrBadSubject)
 	}
-	body, err := marshalData(data)
+	body, err := MarshalData(data)
 	if err != nil {
 		return Event{}, fmt.Errorf("encode data of %s: %w", t, err)
 	}

@@ -323,3 +323,15 @@ func TestNewCommand(t *testing.T) {
 		t.Error("data without a JSON form was taken")
 	}
 }
+
+func TestMarshalData_escapes_no_more_than_JSON_needs(t *testing.T) {
+	t.Parallel()
+	b, err := events.MarshalData(events.Body{Text: "<a href=\"x\">&</a>\n", Data: events.Raw(`{"z":"<", "n":12345678901234567890}`)})
+	want := `{"text":"<a href=\"x\">&</a>\n","data":{"z":"<","n":12345678901234567890}}`
+	if err != nil || string(b) != want {
+		t.Errorf("got  %s, %v\nwant %s", b, err, want)
+	}
+	if _, err := events.MarshalData(make(chan int)); err == nil {
+		t.Error("a channel was encoded")
+	}
+}

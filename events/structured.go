@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// marshalData encodes a data struct; HTML characters stay as they are.
-func marshalData(v any) ([]byte, error) {
+// MarshalData encodes a data struct as JSON. Unlike [json.Marshal] it leaves <, > and & as
+// they are: escaped, a reply made of them would be six times as long, and beyond the limit.
+func MarshalData(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -55,7 +56,7 @@ func appendString(b []byte, s string) []byte {
 	if percentEncode(s) == s && strings.IndexByte(s, '\\') < 0 { // nothing to escape
 		return append(append(append(b, '"'), s...), '"')
 	}
-	enc, err := marshalData(s)
+	enc, err := MarshalData(s)
 	if err != nil { // a string always has a JSON form
 		panic(err)
 	}

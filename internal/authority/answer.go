@@ -1,8 +1,6 @@
 package authority
 
 import (
-	"encoding/json"
-
 	"github.com/nats-io/nats.go"
 
 	"keryx/events"
@@ -10,7 +8,7 @@ import (
 
 // answer sends an answer struct.
 func (t *term) answer(reply string, v any) {
-	body, err := json.Marshal(v)
+	body, err := events.MarshalData(v)
 	if err != nil {
 		t.logger.Error("encode an answer", "error", err)
 		t.refuse(reply, events.Errorf(events.CodeInternal, "the answer could not be encoded"))
@@ -21,7 +19,7 @@ func (t *term) answer(reply string, v any) {
 
 // answerEnd sends the last message of a page.
 func (t *term) answerEnd(reply string, v any) {
-	body, err := json.Marshal(v)
+	body, err := events.MarshalData(v)
 	if err != nil {
 		t.logger.Error("encode a page end", "error", err)
 		t.refuse(reply, events.Errorf(events.CodeInternal, "the page's end could not be encoded"))
@@ -32,7 +30,7 @@ func (t *term) answerEnd(reply string, v any) {
 
 // refuse sends an error. It ends a page as well.
 func (t *term) refuse(reply string, e *events.Error) {
-	body, err := json.Marshal(e)
+	body, err := events.MarshalData(e)
 	if err != nil {
 		t.logger.Error("encode a refusal", "error", err)
 		return
@@ -52,14 +50,22 @@ func (t *term) send(reply, status, page string, body []byte) {
 	}
 }
 
-// tell publishes an order to a host or executor.
-func (t *term) tell(subject string, order any) {
-	body, err := json.Marshal(order)
+// tell publishes an order to a host or executor, in the trace of what caused it.
+func (t *term) tell(subject string, order any, in trace) {
+	body, err := events.MarshalData(order)
 	if err != nil {
 		t.logger.Error("encode an order", "subject", subject, "error", err)
 		return
 	}
-	if err := t.cfg.Conn.Publish(subject, body); err != nil {
+	m := nats.NewMsg(subject)
+	m.Data = body
+	if in.parent != "" {
+		m.Header.Set(events.ExtTraceParent, in.parent)
+	}
+	if in.state != "" {
+		m.Header.Set(events.ExtTraceState, in.state)
+	}
+	if err := t.cfg.Conn.PublishMsg(m); err != nil {
 		t.logger.Warn("send an order", "subject", subject, "error", err)
 	}
 }

@@ -32,6 +32,9 @@ type Config struct {
 	Registry Registry
 	// Generation of the store, the first part of every fence.
 	Generation uint64
+	// Regressed is set when the store is served although it lost messages; it goes on
+	// record in every profile.
+	Regressed *events.StoreRegressed
 	// Note is told of every sequence written; nil for nobody.
 	Note func(events.Sequence)
 	// SoleOwner says that no other authority of this kind can be alive: it would
@@ -145,6 +148,7 @@ func (a *Authority) serve(ctx context.Context) error {
 		return fmt.Errorf("start serving: %w", err)
 	}
 	a.setServing(t)
+	a.recordLoss(t)
 	a.active.Store(true)
 	a.cfg.Logger.Info("authority active", "sessions", t.sessions.count(), "took", time.Since(begun).Round(time.Microsecond))
 	<-ctx.Done()
@@ -176,4 +180,15 @@ func (a *Authority) setServing(t *term) {
 	for p, live := range a.embedded {
 		t.buryOthers(p, slices.Clone(live))
 	}
+}
+
+// recordLoss puts an accepted loss on record, once.
+func (a *Authority) recordLoss(t *term) {
+	if a.cfg.Regressed == nil {
+		return
+	}
+	for _, p := range t.knownProfiles() {
+		t.profiles.get(p).appendFact(events.TypeStoreRegressed, *a.cfg.Regressed)
+	}
+	a.cfg.Regressed = nil
 }

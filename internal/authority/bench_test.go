@@ -1,6 +1,7 @@
 package authority_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -90,7 +91,7 @@ func BenchmarkAppends(b *testing.B) {
 			js := rawStream(b, bus)
 			body := make([]byte, 700)
 			total := max(b.N, sessions)
-			ours := rate(sessions, total, func(s, i int) error { return alternate(b, gw, ids[s], i) })
+			ours := rate(sessions, total, func(s, i int) error { return alternate(b.Context(), gw, ids[s], i) })
 			raw := rate(sessions, total, func(s, _ int) error {
 				_, err := js.Publish(b.Context(), "raw."+strconv.Itoa(s), body)
 				return err
@@ -103,11 +104,11 @@ func BenchmarkAppends(b *testing.B) {
 }
 
 // alternate submits, and empties the session before its queue is full.
-func alternate(b *testing.B, gw *client.Conn, id events.SessionID, i int) error {
+func alternate(ctx context.Context, gw *client.Conn, id events.SessionID, i int) error {
 	if i%900 == 899 {
-		return gw.Do(b.Context(), events.CmdSessionFinalize, events.Finalize{To: string(id), Reason: "bench"}, nil)
+		return gw.Do(ctx, events.CmdSessionFinalize, events.Finalize{To: string(id), Reason: "bench"}, nil)
 	}
-	return gw.Do(b.Context(), events.CmdContinuationSubmit, events.Submit{To: string(id), Body: events.Body{Text: "a message"}}, nil)
+	return gw.Do(ctx, events.CmdContinuationSubmit, events.Submit{To: string(id), Body: events.Body{Text: "a message"}}, nil)
 }
 
 // rate runs total calls from so many goroutines and returns how many there were a second.

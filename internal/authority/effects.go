@@ -67,9 +67,9 @@ func (l *lane) perform(effects []lifecycle.Effect) {
 		switch e := e.(type) {
 		case lifecycle.SendOffer:
 			l.offerSent = time.Now()
-			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostOffer), e.Offer)
+			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostOffer), e.Offer, l.trace)
 		case lifecycle.SendDetached:
-			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostDetached), e.Order)
+			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostDetached), e.Order, l.trace)
 		case lifecycle.SendStart:
 			l.sendStart(e)
 		case lifecycle.SendStop:
@@ -144,7 +144,7 @@ func (l *lane) sleep(next, reminder time.Time) {
 	if earlier(l.deadline, next) {
 		next = l.deadline
 	}
-	l.t.wakeups.set(l, next)
+	l.t.wake(l, next)
 }
 
 // earlier reports whether a is set and before b, or b is not set.
@@ -196,6 +196,6 @@ func (l *lane) commitOwn(ctx context.Context, d lifecycle.Decision) bool {
 	if err := l.refresh(ctx); err != nil {
 		l.t.logger.Error("read a session anew", "session", l.id, "error", err)
 	}
-	l.t.wakeups.set(l, time.Now().Add(ownRetry))
+	l.t.wake(l, time.Now().Add(ownRetry))
 	return false
 }

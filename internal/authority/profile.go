@@ -2,9 +2,10 @@ package authority
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +53,20 @@ func (x *profileIndex) get(p events.Profile) *profileLane {
 	return l
 }
 
+// knownProfiles returns the profiles that the log has anything of.
+func (t *term) knownProfiles() []events.Profile {
+	known := make(map[events.Profile]bool)
+	for l := range t.sessions.all("") {
+		known[l.profile] = true
+	}
+	t.profiles.mu.Lock()
+	defer t.profiles.mu.Unlock()
+	for p := range t.profiles.m {
+		known[p] = true
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
 func (l *profileLane) fold(rec events.Record) {
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
@@ -85,7 +100,7 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 	default:
 		return nil, false
 	}
-	body, err := json.Marshal(answer)
+	body, err := events.MarshalData(answer)
 	return body, err == nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"keryx/events"
 	"keryx/internal/lifecycle"
@@ -264,13 +263,4 @@ func (t *term) refreshNames(ctx context.Context, p events.Profile, names []event
 		}
 	}
 	return nil
-}
-
-// profileOf returns the third token of a log or id subject.
-func profileOf(subject string) events.Profile {
-	parts := strings.SplitN(subject, ".", 4)
-	if len(parts) < 4 {
-		return ""
-	}
-	return events.Profile(parts[2])
 }

@@ -66,7 +66,7 @@ func (c *Chat) Reset(ctx context.Context) (events.EpochAnswer, error) {
 func (c *Chat) Stop(ctx context.Context) (bool, error) {
 	c.mu.Lock()
 	turn := c.running
-	if turn == nil && c.own.waiting() > 0 {
+	if turn == nil && c.own.awaitsTurn() {
 		c.stop = true
 		c.mu.Unlock()
 		return true, nil

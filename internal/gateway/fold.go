@@ -130,6 +130,8 @@ func (r *runner) finish(turn events.TurnID, items []events.ReceiptID, e Ended) {
 	e.Rest, e.Whole = r.pieces.end(turn, e.Reply, e.Truncated)
 	r.mu.Lock()
 	e.Turn = Turn{ID: turn, Own: r.own.owns(items)}
+	r.own.end(items)
+	r.stop = r.stop && r.own.awaitsTurn()
 	if r.running != nil && r.running.ID == turn {
 		e.Host, e.Began = r.running.Host, r.running.Began
 		r.running = nil
@@ -139,7 +141,6 @@ func (r *runner) finish(turn events.TurnID, items []events.ReceiptID, e Ended) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.own.settle(items, e.Outcome)
-	r.stop = r.stop && r.own.waiting() > 0
 	r.changedLocked()
 }
 

@@ -54,7 +54,7 @@ func (c *Chat) busyWith() events.TurnID {
 	switch {
 	case c.running != nil:
 		return c.running.ID
-	case c.own.waiting() > 0:
+	case c.own.awaitsTurn():
 		return waitingTurn
 	}
 	return ""

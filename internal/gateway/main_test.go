@@ -61,7 +61,9 @@ func host(t *testing.T, c *client.Conn, handle func(context.Context, *client.Tur
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- c.ServeHost(ctx, client.HostConfig{Handle: handle, Logger: slog.New(slog.DiscardHandler)}) }()
+	go func() {
+		served <- c.ServeHost(ctx, client.HostConfig{Handle: handle, Logger: slog.New(slog.DiscardHandler)})
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {

@@ -10,6 +10,7 @@ import (
 type message struct {
 	key     string // idempotency key
 	receipt events.ReceiptID
+	ended   bool // its turn is over; the front is being told
 }
 
 // Tally counts own messages.
@@ -61,6 +62,25 @@ func (o *outbox) known(key string, id events.ReceiptID) *message {
 func (o *outbox) owns(items []events.ReceiptID) bool {
 	for _, id := range items {
 		if o.byReceipt[id] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// end marks the own messages among items as ended, to be settled once that was told.
+func (o *outbox) end(items []events.ReceiptID) {
+	for _, id := range items {
+		if m := o.byReceipt[id]; m != nil {
+			m.ended = true
+		}
+	}
+}
+
+// awaitsTurn reports whether a message's turn has not ended.
+func (o *outbox) awaitsTurn() bool {
+	for _, m := range o.byKey {
+		if !m.ended {
 			return true
 		}
 	}

@@ -69,7 +69,8 @@ func TestAPipeGetsRepliesAloneAndInOrder(t *testing.T) {
 		{"new waits for what came before", "one\n/new\ntwo\n/status\n", "you said one\nyou said two\n", []string{"epoch 2 begins: /new", "epoch    2", "waiting  0"}, true},
 		{
 			"a line that is too long does not stop the others", strings.Repeat("x", events.MaxBody+1) + "\none\n", "you said one\n",
-			[]string{"line 1 is not sent: it is longer than 262144 bytes"}, false,
+			[]string{"line 1 is not sent: it is longer than 262144 bytes"},
+			false,
 		},
 		{"nor one that is not UTF-8", "one\n\xff\ntwo", "you said one\nyou said two\n", []string{"line 2 is not sent: it is not UTF-8"}, false},
 	} {

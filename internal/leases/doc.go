@@ -9,30 +9,56 @@
 // for the proven caller of a command. [Elector] is how authorities decide among
 // themselves who is active. The holder's side is client.Keeper.
 //
-// A lease ends by release, by revocation, or because the granter has seen it unchanged
-// for its recorded ttl. The granter then overwrites the record with an ended one, which
-// keeps holder and fence and is itself removed by the server after an hour. A held
-// record has no ttl of the server's: the server counts by its wall clock and removes
+// A lease ends by release, by an act of the bus, or because the granter has seen it
+// unchanged for its recorded ttl. The granter then overwrites the record with an ended
+// one, which keeps holder and fence and is itself removed by the server after an hour. A
+// held record has no ttl of the server's: the server counts by its wall clock and removes
 // expired keys while it starts, before their holders can renew (ADR 3).
+//
+//	         acquire                 release, drop
+//	free ------------------> held ----------------> released
+//	  ^                      |  ^                      |
+//	  |     ttl, not renewed |  | renewed back by      |
+//	  |                      v  | its former holder    |
+//	  +------- 1 h ------- expired                     |
+//	  +------------------------------- 1 h ------------+
+//
+// Expired and released leases are as free for others as absent ones.
+//
+// # Clocks
+//
+// There are two, and they are never compared: the granter's, since its own write or
+// since it began to observe, and the holder's, since before its request. Both are
+// CLOCK_BOOTTIME, which goes on while the machine sleeps and cannot be set. The ttl on
+// record rules, not the configuration of whoever reads it.
 //
 // # Safety
 //
-// Each write names the revision it replaces, so of two writers one fails. A newer
-// holder has a greater fence, for ever. What a former holder sends carries its old
-// fence and is refused by whoever checks it. Nobody compares a deadline written by
-// another machine: the granter measures since its own write, or since it began to
-// observe, on CLOCK_BOOTTIME; the holder since before its request.
+// Each write names the revision it replaces, so of two writers one fails and reads
+// again; no refusal is given on what was only remembered. A newer holder has a greater
+// fence, for ever. What a former holder sends carries its old fence and is refused by
+// whoever checks it. The holder stops trusting a lease a tenth of its ttl before the ttl
+// has passed on its own clock; the granter expires it later than that on its own.
 //
 // # Liveness
 //
-// A crashed holder's lease is free after its ttl and 250 ms, or after a start of the
-// bus and its ttl and 1 s. Within that time nobody else gets it and nothing is declared
-// lost, so that a restart of the bus ends no lease. A former holder whose lease expired
-// may renew it back, with the same fence, as long as nobody has taken it since.
+// A crashed holder's lease is free after its ttl and 250 ms, or after a start or a
+// standstill of the bus and its ttl and 1 s. Within that time nobody else gets it and
+// nothing is declared lost, so that a restart of the bus ends no lease. A crashed
+// authority is followed within its ttl and 1 s, one that stops cleanly at once.
+//
+// # Failure handling
+//
+// A write whose answer was lost is looked for in the bucket: if it is there it counts, if
+// the key has not moved the caller gets an error and tries again. An expiry that cannot
+// be written is tried again each second and told to nobody before. A body that is no
+// record (an expiry marker, a damaged block) is no lease. A value that the server brings
+// back after a kill is observed and expires again.
 //
 // # Not guaranteed
 //
 // That a holder knows at once that it lost: it learns at its own deadline, or when it
-// is refused. Fences make that safe where they are checked; a process outside the bus
-// that checks no fence is not protected.
+// is refused. Two authorities may be active for a moment; the log's expected sequences
+// make that safe. Fences protect where they are checked; a process outside the bus that
+// checks no fence is not protected.
 package leases

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,11 +34,32 @@ func refTo(k events.LeaseKey, a events.LeaseAnswer) events.LeaseRef {
 // granting is a granter that runs in a synctest bubble.
 type granting struct {
 	*leases.Granter
-	t       *testing.T
-	bucket  *leases.Memory
-	expired []events.LeaseRecord
-	skew    time.Duration // added to the clock
-	stop    func()
+	t      *testing.T
+	bucket *leases.Memory
+	stop   func()
+
+	mu   sync.Mutex
+	told []events.LeaseRecord // by OnExpired
+	skew time.Duration        // added to the clock
+}
+
+func (g *granting) expired() []events.LeaseRecord {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.told)
+}
+
+// jump sets the clock forward, as it is after the machine slept.
+func (g *granting) jump(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.skew += d
+}
+
+func (g *granting) clock(begun time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Hour + time.Since(begun) + g.skew
 }
 
 // grant starts a granter over a bucket; it stops with the test or by stop.
@@ -46,8 +69,12 @@ func grant(t *testing.T, m *leases.Memory, change ...func(*leases.Config)) *gran
 	begun := time.Now()
 	cfg := leases.Config{
 		Generation: 1, Logger: quiet,
-		Clock:     func() time.Duration { return time.Hour + time.Since(begun) + g.skew },
-		OnExpired: func(_ events.LeaseKey, rec events.LeaseRecord) { g.expired = append(g.expired, rec) },
+		Clock: func() time.Duration { return g.clock(begun) },
+		OnExpired: func(_ events.LeaseKey, rec events.LeaseRecord) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.told = append(g.told, rec)
+		},
 	}
 	for _, c := range change {
 		c(&cfg)

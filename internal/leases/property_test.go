@@ -25,7 +25,7 @@ type holderModel struct {
 func TestNoTwoHoldersTrustOneLease(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var now time.Duration = time.Hour
+		now := time.Hour
 		m := leases.NewMemory()
 		granters := make([]*leases.Granter, 2)
 		start := func(i int) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"keryx/events"
 	"keryx/internal/sessionlog"
 )
 
@@ -24,6 +25,9 @@ func (n *Node) checkHighWater(ctx context.Context, log *sessionlog.Log) (uint64,
 	if errors.As(err, &regressed) && n.cfg.AcceptLoss {
 		n.cfg.Logger.Warn("serving a store that has lost messages", "high_water", regressed.HighWater, "last", regressed.Last)
 		n.marks, err = sessionlog.AcceptLoss(n.cfg.Dir, created, last)
+		if err == nil {
+			n.lost = &events.StoreRegressed{HighWater: regressed.HighWater, Last: last, Generation: n.marks.Generation()}
+		}
 	}
 	if err != nil {
 		return 0, err

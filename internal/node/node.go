@@ -43,6 +43,7 @@ type Node struct {
 	system *nats.Conn
 	marks  *sessionlog.HighWater
 	auth   *authority.Authority
+	lost   *events.StoreRegressed // set when a loss was accepted at this start
 
 	cancel   context.CancelCauseFunc
 	services sync.WaitGroup
@@ -60,7 +61,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Logger: cfg.Logger})
+	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Private: cfg.offline, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +91,13 @@ func (n *Node) assemble(ctx context.Context) error {
 	}
 	n.auth, err = authority.New(authority.Config{
 		Conn: n.system, Log: log, Leases: store, Registry: n.broker.Registry(),
-		Generation: generation, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true,
+		Generation: generation, Regressed: n.lost, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true,
 		AuthorityTTL: n.cfg.AuthorityTTL,
 	})
 	if err != nil {
 		return err
 	}
-	n.run()
+	n.run() //nolint:contextcheck // the node outlives the context of its start
 	return nil
 }
 
