@@ -12,6 +12,9 @@ import (
 // Everything else there, credentials above all, stays there.
 var inherited = []string{"HOME", "PATH", "LANG", "TZ", "USER", "LOGNAME", "SHELL", "TERM"}
 
+// terminalType is what a terminal's reader is expected to understand.
+const terminalType = "xterm-256color"
+
 // reserved begins the names that only the bus sets: they are what a command may trust.
 const reserved = "KERYX_"
 
@@ -27,6 +30,9 @@ func compose(own []string, as *account, target events.TargetSpec, p events.Profi
 	}
 	env := pick(own)
 	as.environ(env)
+	if ask.PTY != nil {
+		env["TERM"] = terminalType // not that of the executor's own terminal
+	}
 	change(env, target.EnvUnset, target.EnvSet)
 	change(env, ask.EnvUnset, ask.EnvSet)
 	maps.DeleteFunc(env, func(name, _ string) bool { return strings.HasPrefix(name, reserved) })

@@ -18,15 +18,16 @@ type job struct {
 	spool   *spool
 
 	mu      sync.Mutex
-	proc    *process.Process // nil until launched
-	stopped bool             // asked for before the launch
+	proc    *process.Process  // nil until launched
+	stopped bool              // asked for before the launch
+	early   []events.TTYFrame // typed before the launch
 }
 
 // run launches the command and sees it to its end. ctx ends only when the service gives
 // up reporting.
 func (j *job) run(ctx context.Context) {
 	s, id := j.service, j.order.Request.Exec
-	j.spool = newSpool(s.cfg.SpoolDir, s.cfg.SpoolBytes, s.cfg.Logger)
+	j.spool = newSpool(s.cfg.SpoolDir, s.cfg.SpoolBytes, process.Streams(j.order.Request.Spec.PTY != nil), s.cfg.Logger)
 	defer j.spool.close()
 	if err := j.launch(ctx); err != nil {
 		s.cfg.Logger.Info("exec refused", "exec", id, "error", err)
@@ -71,6 +72,10 @@ func (j *job) launch(ctx context.Context) error {
 		return events.Errorf(events.CodeLaunchFailed, "%v", err)
 	}
 	j.proc = proc
+	for _, f := range j.early {
+		j.apply(f)
+	}
+	j.early = nil
 	return nil
 }
 
@@ -96,9 +101,19 @@ func (j *job) spec() (process.Spec, error) {
 	}
 	return process.Spec{
 		Argv: argv, Dir: dir, Stdin: ask.Stdin, Output: j.spool.write, Env: entries(env), User: s.account.switches(),
-		Timeout: time.Duration(ask.TimeoutMS) * time.Millisecond, Grace: duration(ask.GraceMS),
+		Terminal: j.size(),
+		Timeout:  time.Duration(ask.TimeoutMS) * time.Millisecond, Grace: duration(ask.GraceMS),
 		Mark: mark(j.order.Request.Exec), Groups: s.groups, Group: leafName(j.order),
 	}, nil
+}
+
+// size is the size of the command's terminal at its start: what was asked for last.
+func (j *job) size() *process.Size {
+	size := j.order.Request.Spec.PTY
+	if size == nil {
+		return nil
+	}
+	return &process.Size{Rows: size.Rows, Cols: size.Cols}
 }
 
 // duration reads optional milliseconds.

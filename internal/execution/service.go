@@ -29,6 +29,7 @@ type service struct {
 
 	mu    sync.Mutex
 	jobs  map[events.ExecID]*job // running
+	early map[events.ExecID][]earlyFrame
 	ended map[events.ExecID]bool
 	order []events.ExecID // of ended, oldest first
 }
@@ -45,6 +46,7 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 	s := &service{
 		bus: bus, cfg: cfg, tenancy: newTenancy(bus, cfg),
 		jobs: make(map[events.ExecID]*job), ended: make(map[events.ExecID]bool),
+		early: make(map[events.ExecID][]earlyFrame),
 	}
 	if s.account, err = accountOf(cfg.Target.User); err != nil {
 		return fmt.Errorf("run executor: %w", err)
@@ -63,6 +65,13 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 		return fmt.Errorf("run executor: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only once the connection is gone
+	typed := make(chan *nats.Msg, typedBuffer)
+	typing, err := bus.NATS().ChanSubscribe(events.TTYTo(p.Profile, p.Name), typed)
+	if err != nil {
+		return fmt.Errorf("run executor: %w", err)
+	}
+	defer func() { _ = typing.Unsubscribe() }()
+	defer s.takeTyped(typed)()
 	// Keeping goes on while the executor stops, so that what it still reports counts.
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	var keeper sync.WaitGroup
@@ -133,7 +142,7 @@ func (s *service) start(ctx context.Context, o events.StartOrder) {
 	if s.jobs[id] != nil || s.ended[id] {
 		return
 	}
-	j := &job{service: s, order: o}
+	j := &job{service: s, order: o, early: s.takeEarly(id)}
 	s.jobs[id] = j
 	s.work.Go(func() {
 		defer s.forget(id)

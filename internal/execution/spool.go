@@ -52,8 +52,9 @@ type spool struct {
 	tail    int64 // end of the sequence
 	unsent  int64 // bytes in runs
 	runs    []run
-	chunks  []chunk // the newest sent, at most keptChunks
-	streams [2]streamState
+	chunks  []chunk          // the newest sent, at most keptChunks
+	used    []process.Stream // those that the command has
+	streams [process.NumStreams]streamState
 	first   time.Time // when the oldest unsent byte came
 	last    time.Time // when the newest byte came
 	moved   time.Time // when something was sent last, or the first byte waited
@@ -66,8 +67,9 @@ type streamState struct {
 	hash  hash.Hash
 }
 
-func newSpool(dir string, size int64, logger *slog.Logger) *spool {
+func newSpool(dir string, size int64, used []process.Stream, logger *slog.Logger) *spool {
 	s := &spool{
+		used:   used,
 		logger: logger, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		ring: ring{dir: dir, size: size},
 	}
@@ -235,12 +237,12 @@ func (s *spool) read(c chunk, buf []byte) (data []byte, ok bool) {
 func (s *spool) summary(kept []chunk) []events.StreamSummary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var have [2]int64
+	var have [process.NumStreams]int64
 	for _, c := range kept {
 		have[c.stream] += c.length
 	}
 	var out []events.StreamSummary
-	for _, stream := range process.Streams() {
+	for _, stream := range s.used {
 		st := s.streams[stream]
 		out = append(out, events.StreamSummary{
 			Name: stream.String(), Bytes: st.bytes, SHA256: hex.EncodeToString(st.hash.Sum(nil)),

@@ -123,6 +123,20 @@ func (t *tenancy) check(o events.StartOrder) error {
 	return nil
 }
 
+// mayType refuses input while the target is not held, and input of another access epoch.
+func (t *tenancy) mayType(o events.StartOrder, epoch uint64) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.held == nil || !t.held.Valid() {
+		return events.Errorf(events.CodeLeaseLost, "this executor does not hold target %s now", t.cfg.Target.Name)
+	}
+	if epoch != t.selected.AccessEpoch {
+		return events.Errorf(events.CodeStaleSelection, "target %s is at access epoch %d, the input is of %d",
+			o.Request.Selection.Target, t.selected.AccessEpoch, epoch)
+	}
+	return nil
+}
+
 // leave withdraws the target and gives the lease back.
 func (t *tenancy) leave(ctx context.Context, held *client.Held, reason string) error {
 	if held == nil {
