@@ -19,7 +19,7 @@ func (s *State) beginEpoch(r events.Record, c events.Carry) {
 	s.Names, s.Lineage = slices.Clone(c.Names), slices.Clone(c.Lineage)
 	s.Host, s.Fence = c.Host, c.Fence
 	s.Turns, s.CreatedAt = c.Turns, c.CreatedAt
-	s.running = ""
+	s.running, s.exits = "", nil
 	s.clocks = clocks{}
 	s.execs.restore(c)
 	s.Queue.Restart(c.Items)

@@ -119,13 +119,25 @@ func (s *State) foldExecStarted(r events.Record, d events.ExecStarted) {
 	s.keepAnswer(r, events.Done{Sequence: r.Sequence})
 }
 
-func (s *State) foldExecRefused(r events.Record, d events.ExecRefused) { s.endExec(r, d.Exec) }
-func (s *State) foldExecExited(r events.Record, d events.ExecExited)   { s.endExec(r, d.Exec) }
-func (s *State) foldExecLost(r events.Record, d events.ExecLost)       { s.endExec(r, d.Exec) }
+func (s *State) foldExecRefused(r events.Record, d events.ExecRefused) {
+	s.endExec(r, d.Exec, "was refused: "+d.Message, d)
+}
 
-func (s *State) endExec(r events.Record, id events.ExecID) {
+func (s *State) foldExecExited(r events.Record, d events.ExecExited) {
+	s.endExec(r, d.Exec, howExited(d), d)
+}
+
+func (s *State) foldExecLost(r events.Record, d events.ExecLost) {
+	s.endExec(r, d.Exec, "was lost: "+d.Reason, d)
+}
+
+func (s *State) endExec(r events.Record, id events.ExecID, how string, fact any) {
+	e, open := s.execs.find(id)
 	if s.execs.end(id, r.Type, r.Sequence) {
 		s.keepAnswer(r, events.Done{Sequence: r.Sequence})
+	}
+	if open {
+		s.oweExit(e, how, fact)
 	}
 }
 

@@ -129,7 +129,7 @@ func (s *State) foldFinalized(r events.Record, d events.SessionFinalized) {
 	if s.Finalized {
 		return // the first reason is final
 	}
-	s.Finalized, s.Reason = true, d.Reason
+	s.Finalized, s.Reason, s.exits = true, d.Reason, nil
 	s.Queue.Withdraw()
 	s.Queue.Invalidate(d.Invalidated, "session finalized: "+d.Reason)
 	s.clocks.idle, s.clocks.hostLost = nil, time.Time{}

@@ -76,6 +76,7 @@ func (s *State) foldQueued(r events.Record, d events.ContinuationQueued) {
 		d.Item.Sequence = r.Sequence
 	}
 	s.Queue.Enqueue(d.Item)
+	s.toldExit(d.Item)
 	s.clocks.activity = r.Time
 	if receipt, ok := s.Receipt(d.Item.Receipt); ok && first {
 		s.keepAnswer(r, receipt)

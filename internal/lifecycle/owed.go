@@ -32,6 +32,9 @@ func (s *State) owedNow(now time.Time, mint func() string) (Draft, bool) {
 	case s.idleExpired(now):
 		return s.draftFinalize(events.ReasonIdleExpired), true
 	}
+	if draft, ok := s.owedExit(now, mint); ok {
+		return draft, true
+	}
 	if e, ok := s.deliverable(); ok && !e.NotBefore.After(now) {
 		return s.draftOffer(e, mint), true
 	}

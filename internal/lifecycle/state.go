@@ -52,6 +52,7 @@ type State struct {
 	running  events.TurnID
 	turns    map[events.TurnID]TurnEntry
 	execs    execs
+	exits    []events.Item // ends of background execs that are not in the queue yet
 	answers  answers
 	clocks   clocks
 	lastHost *events.AttachedHost // the one before, for telling it that it was detached

@@ -83,7 +83,8 @@ func (s *State) end(c Command, d events.End) (Decision, error) {
 	}
 	return one(s.draftEnd(t, events.TurnEnded{
 		Outcome: d.Outcome, Reply: d.Reply, ReplyTruncated: d.ReplyTruncated,
-		Error: d.Error, BackgroundRunning: d.BackgroundRunning,
+		// The host may count execs of the bus among its own jobs, or not.
+		Error: d.Error, BackgroundRunning: max(d.BackgroundRunning, s.backgroundRunning()),
 	}))
 }
 

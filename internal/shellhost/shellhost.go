@@ -32,6 +32,11 @@ func Run(ctx context.Context, t Turn, items []events.Item, logger *slog.Logger) 
 	out := &output{turn: t, logger: logger}
 	var r client.Result
 	for _, item := range items {
+		if !isCommand(item.Kind) {
+			out.say(item.Body.Text + "\n")
+			r = client.Result{Outcome: events.OutcomeCompleted}
+			continue
+		}
 		r = runOne(ctx, t, out, item.Body.Text)
 		if r.Outcome != events.OutcomeCompleted {
 			break
@@ -43,6 +48,12 @@ func Run(ctx context.Context, t Turn, items []events.Item, logger *slog.Logger) 
 	text, cut := out.reply.text()
 	r.Reply, r.ReplyTruncated = text, cut || out.lost
 	return r
+}
+
+// isCommand reports whether the text of an item is to be run: that a job has ended, or
+// what a setup left, is only to be told.
+func isCommand(k events.ItemKind) bool {
+	return k != events.ItemJobExit && k != events.ItemSetupReceipt
 }
 
 func runOne(ctx context.Context, t Turn, out *output, text string) client.Result {

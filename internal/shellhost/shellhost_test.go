@@ -243,3 +243,13 @@ func TestPiecesThatCannotBePublishedDoNotHurtTheReply(t *testing.T) {
 		t.Errorf("result is %+v", got)
 	}
 }
+
+func TestTheEndOfAJobIsToldAndNotRun(t *testing.T) {
+	t.Parallel()
+	tn := &turn{pieces: []piece{{stream: "stdout", data: "ran\n"}}}
+	items := []events.Item{{Kind: events.ItemJobExit, Body: events.Body{Text: "job X exited 0: touch /tmp/x"}}}
+	got := shellhost.Run(t.Context(), tn, items, slog.New(slog.DiscardHandler))
+	if got.Outcome != events.OutcomeCompleted || got.Reply != "job X exited 0: touch /tmp/x" {
+		t.Errorf("result is %+v", got)
+	}
+}
