@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -17,9 +18,12 @@ type Chunk struct {
 	// executor read them. It is 0 in a last chunk without data that says what is missing
 	// at the end of its stream.
 	Number uint64
-	Stream string // stdout or stderr
+	Stream string // stdout, stderr or pty
 	Offset int64  // in its stream, of Data's first byte
 	Data   []byte
+	// Time is when the first of Data was read, by the executor's clock; zero if it did
+	// not say.
+	Time time.Time
 	// Missing is how many bytes of this stream before Offset were lost or not kept.
 	Missing int64
 }
@@ -30,7 +34,11 @@ func chunkOf(m *nats.Msg) (Chunk, error) {
 	if nerr != nil || oerr != nil || n == 0 || offset < 0 {
 		return Chunk{}, events.Errorf(events.CodeUndecodable, "an output chunk without number or offset on %s", m.Subject)
 	}
-	return Chunk{Number: n, Stream: m.Header.Get(events.HeaderStream), Offset: offset, Data: m.Data}, nil
+	c := Chunk{Number: n, Stream: m.Header.Get(events.HeaderStream), Offset: offset, Data: m.Data}
+	if us, err := strconv.ParseInt(m.Header.Get(events.HeaderTime), 10, 64); err == nil {
+		c.Time = time.UnixMicro(us)
+	}
+	return c, nil
 }
 
 // Chunks kept that came before their turn. Beyond, what is missing is given up: it is

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -29,7 +30,23 @@ func (t *Turn) Exec(ctx context.Context, spec events.ExecSpec, fn func(Chunk)) (
 	if err != nil {
 		return events.ExecExited{}, t.stale(err)
 	}
-	r, err := t.conn.hearOutput(sel.Executor, t.Session)
+	started := false
+	exited, err := t.conn.RunExec(ctx, events.StartExec{
+		Session: t.Session, Fence: t.Fence, Turn: t.ID, Selection: sel, Spec: spec,
+	}, t.since(), func(events.ExecAnswer) { started = true }, fn)
+	if err != nil && !started {
+		return exited, t.stale(err)
+	}
+	return exited, err
+}
+
+// RunExec runs a command and calls fn with its output, whole and in order. started is
+// called once the bus has taken the request. When ctx ends the command is stopped and its
+// end awaited, bounded: the exit is returned then, with Stopped set. since is a sequence of
+// the session's record before the request; 0 reads it from its beginning. Errors are
+// those of [Conn.Output] and of the start.
+func (c *Conn) RunExec(ctx context.Context, s events.StartExec, since events.Sequence, started func(events.ExecAnswer), fn func(Chunk)) (events.ExecExited, error) {
+	r, err := c.hearOutput(s.Selection.Executor, s.Session)
 	if err != nil {
 		return events.ExecExited{}, err
 	}
@@ -39,28 +56,41 @@ func (t *Turn) Exec(ctx context.Context, spec events.ExecSpec, fn func(Chunk)) (
 	}
 	// Beyond this point the command may run, whatever becomes of ctx.
 	lasting := context.WithoutCancel(ctx)
-	started, err := t.conn.StartExec(lasting, events.StartExec{
-		Session: t.Session, Fence: t.Fence, Turn: t.ID, Selection: sel, Spec: spec,
-	})
+	answer, err := c.StartExec(lasting, s)
 	if err != nil {
-		return events.ExecExited{}, t.stale(err)
+		return events.ExecExited{}, err
 	}
+	started(answer)
 	reading, giveUp := context.WithCancelCause(lasting)
 	defer giveUp(nil)
 	stopped := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		t.stop(reading, started.Exec, spec, giveUp)
+		c.stopAndGiveUp(reading, s, answer.Exec, giveUp)
 	})
-	exited, err := r.read(reading, started.Exec, t.since(), outputLookMin, fn)
+	exited, err := r.read(reading, answer.Exec, since, outputLookMin, fn)
 	if !unwatch() {
 		giveUp(nil)
 		<-stopped
 	}
 	if err != nil {
-		return exited, fmt.Errorf("exec %s: %w", started.Exec, err)
+		return exited, fmt.Errorf("exec %s: %w", answer.Exec, err)
 	}
 	return exited, nil
+}
+
+// Type sends a frame to the terminal of an exec. It is not answered: what became of it
+// shows in the output.
+func (c *Conn) Type(executor events.PrincipalName, session events.SessionID, exec events.ExecID, f events.TTYFrame) error {
+	body, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("type: %w", err)
+	}
+	p := c.Principal()
+	if err := c.nc.Publish(events.TTYSubject(p.Profile, executor, p.Name, session, exec), body); err != nil {
+		return fmt.Errorf("type: %w", err)
+	}
+	return nil
 }
 
 // since is a sequence before all that this turn has in the record.
@@ -72,20 +102,20 @@ func (t *Turn) since() events.Sequence {
 	return last
 }
 
-// errStopUnanswered is why [Turn.Exec] no longer waits for a command it has stopped.
+// errStopUnanswered is why [Conn.RunExec] no longer waits for a command it has stopped.
 var errStopUnanswered = errors.New("the command was stopped, and its end was not reported in time")
 
-// stop asks for the end of an exec and gives up waiting for it after a bound.
-func (t *Turn) stop(ctx context.Context, exec events.ExecID, spec events.ExecSpec, giveUp context.CancelCauseFunc) {
-	bound := stopPatience + defaultGrace
-	if spec.GraceMS != nil {
-		bound = stopPatience + time.Duration(*spec.GraceMS)*time.Millisecond
+// stopAndGiveUp asks for the end of an exec and gives up waiting for it after a bound.
+func (c *Conn) stopAndGiveUp(ctx context.Context, s events.StartExec, exec events.ExecID, giveUp context.CancelCauseFunc) {
+	bound, grace := stopPatience+defaultGrace, s.Spec.GraceMS
+	if grace != nil {
+		bound = stopPatience + time.Duration(*grace)*time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	_, err := t.conn.StopExec(ctx, events.StopExec{Session: t.Session, Fence: t.Fence, Exec: exec, GraceMS: spec.GraceMS})
+	_, err := c.StopExec(ctx, events.StopExec{Session: s.Session, Fence: s.Fence, Exec: exec, GraceMS: grace})
 	if err != nil && ctx.Err() == nil && !errors.Is(err, events.ErrOf(events.CodeAlreadyEnded)) {
-		t.conn.logger.Warn("stop an exec", "exec", exec, "error", err)
+		c.logger.Warn("stop an exec", "exec", exec, "error", err)
 	}
 	<-ctx.Done()
 	giveUp(errStopUnanswered) // does nothing once the reader has ended

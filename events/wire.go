@@ -10,13 +10,16 @@ const (
 	HeaderPage = "Keryx-Page"
 	// HeaderSequence is the stream sequence of a message in a page.
 	HeaderSequence = "Keryx-Sequence"
-	// HeaderStream names the stream of an output chunk: stdout or stderr.
+	// HeaderStream names the stream of an output chunk: stdout, stderr or pty.
 	HeaderStream = "Keryx-Stream"
 	// HeaderOffset is the byte offset of an output chunk within its stream.
 	HeaderOffset = "Keryx-Offset"
 	// HeaderChunk numbers the chunks of an exec over all its streams, from 1, in the
 	// order in which they were read.
 	HeaderChunk = "Keryx-Chunk"
+	// HeaderTime is when the first byte of an output chunk was read, in microseconds of
+	// the Unix epoch, by the executor's clock.
+	HeaderTime = "Keryx-Time"
 	// HeaderPart numbers the pieces of a reply (kx.part) from 1.
 	HeaderPart = "Keryx-Part"
 )

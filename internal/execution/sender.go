@@ -128,6 +128,7 @@ func (s *sender) publish(c chunk, data []byte) {
 	m.Header.Set(events.HeaderStream, c.stream.String())
 	m.Header.Set(events.HeaderOffset, strconv.FormatInt(c.offset, 10))
 	m.Header.Set(events.HeaderChunk, strconv.FormatUint(c.number, 10))
+	m.Header.Set(events.HeaderTime, strconv.FormatInt(c.at.UnixMicro(), 10))
 	m.Data = data
 	if err := s.bus.NATS().PublishMsg(m); err != nil {
 		s.suspect = true

@@ -31,6 +31,7 @@ type run struct {
 	pos    int64 // in the sequence
 	offset int64 // in the stream
 	length int64
+	at     time.Time // when its first byte came
 }
 
 // chunk is output that has a number.
@@ -111,7 +112,7 @@ func (s *spool) add(stream process.Stream, b []byte) {
 	st := &s.streams[stream]
 	st.hash.Write(b)
 	now := time.Now()
-	r := run{stream: stream, pos: s.tail, offset: st.bytes, length: int64(len(b))}
+	r := run{stream: stream, pos: s.tail, offset: st.bytes, length: int64(len(b)), at: now}
 	st.bytes += r.length
 	if err := s.ring.writeAt(b, s.tail); err != nil {
 		// What cannot be kept is a gap; the command itself is not to suffer for it.
