@@ -41,7 +41,8 @@ command was called wrongly.`,
 	g.bus.Flags(root)
 	root.PersistentFlags().BoolVar(&g.json, "json", false, "print one JSON object a line")
 	return cli.Group(root,
-		newUp(g), newServe(g), newUser(g), newSessions(g), newSession(g), newEvents(g), newReplay(g), newVersion(g))
+		newUp(g), newServe(g), newUser(g), newSessions(g), newSession(g), newEvents(g), newReplay(g),
+		newExec(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newVersion(g))
 }
 
 // connected runs f on a connection, until done or a signal comes.

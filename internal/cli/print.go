@@ -76,3 +76,13 @@ func Width(stream any) int {
 	}
 	return width
 }
+
+// Size returns the size of a terminal; ok is false if the stream is none.
+func Size(stream any) (rows, cols int, ok bool) {
+	f, isFile := stream.(*os.File)
+	if !isFile {
+		return 0, 0, false
+	}
+	cols, rows, err := term.GetSize(int(f.Fd()))
+	return rows, cols, err == nil && rows > 0 && cols > 0
+}
