@@ -42,8 +42,11 @@ var ways = map[string]struct {
 	want    events.Cleanup
 }{
 	"in a group": {
-		prepare: func(t *testing.T, s *process.Spec) { s.Groups, s.Group = groups(t), "tree" },
-		want:    events.CleanupProved,
+		prepare: func(t *testing.T, s *process.Spec) {
+			t.Helper()
+			s.Groups, s.Group = groups(t), "tree"
+		},
+		want: events.CleanupProved,
 	},
 	"by search": {prepare: func(*testing.T, *process.Spec) {}, want: events.CleanupSwept},
 }

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -30,17 +29,17 @@ type population interface {
 // watch returns a channel on which it says that the population may have changed. stop
 // ends that and waits for it.
 func watch(p population) (changed <-chan struct{}, stop func()) {
-	c := make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
+	c, done := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for ctx.Err() == nil {
+		for {
 			p.await(sweepTick)
 			select {
 			case c <- struct{}{}:
-			case <-ctx.Done():
+			case <-done:
+				return
 			}
 		}
 	})
-	return c, func() { cancel(); wg.Wait() }
+	return c, func() { close(done); wg.Wait() }
 }
