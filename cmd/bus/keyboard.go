@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,9 @@ type keyboard struct {
 	conn  *client.Conn
 	start events.StartExec
 	log   io.Writer
+	// mute keeps keys and size here; detach, if set, is called for the detach key.
+	mute   bool
+	detach func()
 
 	exec    events.ExecID
 	in      *os.File
@@ -68,18 +72,34 @@ func (k *keyboard) close() {
 
 func (k *keyboard) follow() {
 	for range k.resized {
-		if rows, cols, ok := cli.Size(k.cmd.OutOrStdout()); ok {
-			k.send(events.TTYFrame{Resize: &events.PTYSize{Rows: rows, Cols: cols}})
-		}
+		k.size()
 	}
 }
+
+// size sends the size of this terminal.
+func (k *keyboard) size() {
+	if rows, cols, ok := cli.Size(k.cmd.OutOrStdout()); ok && k.before != nil {
+		k.send(events.TTYFrame{Resize: &events.PTYSize{Rows: rows, Cols: cols}})
+	}
+}
+
+// detachKey is Ctrl-].
+const detachKey = 0x1d
 
 func (k *keyboard) keys() {
 	buf := make([]byte, 4096)
 	for {
 		n, err := k.in.Read(buf)
-		if n > 0 {
-			k.send(events.TTYFrame{Data: buf[:n]})
+		typed, _, detached := bytes.Cut(buf[:n], []byte{detachKey})
+		if k.detach == nil {
+			typed, detached = buf[:n], false
+		}
+		if len(typed) > 0 {
+			k.send(events.TTYFrame{Data: typed})
+		}
+		if detached {
+			k.detach()
+			return
 		}
 		if err != nil {
 			return
@@ -88,6 +108,9 @@ func (k *keyboard) keys() {
 }
 
 func (k *keyboard) send(f events.TTYFrame) {
+	if k.mute {
+		return
+	}
 	f.AccessEpoch = k.start.Selection.AccessEpoch
 	if err := k.conn.Type(k.start.Selection.Executor, k.start.Session, k.exec, f); err != nil {
 		fmt.Fprintf(k.log, "%v\r\n", err)

@@ -2,12 +2,16 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 // withSession starts a bus, an executor, and a host that stays, and has a first turn.
@@ -112,6 +116,74 @@ func TestJobsAreListedKilledAndRead(t *testing.T) {
 	}
 	if out := b.run("bus", "targets", "--dir", b.store()); !strings.Contains(out, "local") || !strings.Contains(out, "ex") {
 		t.Errorf("targets are %q", out)
+	}
+}
+
+// onTerminal starts a bus command on a terminal of its own; what it shows comes in the
+// buffer.
+func (b *bench) onTerminal(args ...string) (*os.File, *lockedBuffer, <-chan error) {
+	b.t.Helper()
+	cmd := exec.Command(filepath.Join(binaries, "bus"), args...)
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 90})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	shown, ended := &lockedBuffer{}, make(chan error, 1)
+	go func() {
+		_, _ = io.Copy(shown, tty) // ends with EIO
+		ended <- cmd.Wait()
+	}()
+	b.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = tty.Close()
+	})
+	return tty, shown, ended
+}
+
+func TestAttachPaintsTypesAndDetaches(t *testing.T) {
+	t.Parallel()
+	b := withSession(t)
+	id := strings.TrimSpace(b.run("bus", "exec", "cli:local", "--target", "local", "--dir", b.store(), "--background", "--pty", "--size", "10x40",
+		"--", "sh", "-c", `printf '\033[?2004h\033[chello\n'; read x; stty size; echo "got $x"; sleep 300`))
+	b.await("the output", 20*time.Second, func() bool {
+		return strings.Contains(b.run("bus", "output", "cli:local", id, "--dir", b.store()), "hello")
+	})
+	watching, seen, watched := b.onTerminal("attach", "cli:local", id, "--dir", b.store())
+	b.await("the picture", 20*time.Second, func() bool { return strings.Contains(seen.String(), "hello") })
+	if _, err := watching.Write([]byte("ignored\r")); err != nil {
+		t.Fatal(err)
+	}
+	tty, shown, ended := b.onTerminal("attach", "cli:local", id, "--type", "--dir", b.store())
+	b.await("the picture", 20*time.Second, func() bool { return strings.Contains(shown.String(), "hello") })
+	if got := shown.String(); !strings.Contains(got, "\x1b[?2004h") || strings.Contains(got, "\x1b[c") {
+		t.Errorf("the picture is %q", got)
+	}
+	if _, err := tty.Write([]byte("yo\r")); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*lockedBuffer{shown, seen} {
+		b.await("what was typed", 20*time.Second, func() bool {
+			return strings.Contains(s.String(), "30 90") && strings.Contains(s.String(), "got yo\r\n")
+		})
+	}
+	for _, of := range []struct {
+		tty   *os.File
+		ended <-chan error
+	}{{tty, ended}, {watching, watched}} {
+		if _, err := of.tty.Write([]byte{0x1d}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-of.ended:
+			if err != nil {
+				t.Errorf("attach ended with %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("attach did not end")
+		}
+	}
+	if out := b.run("bus", "ps", "--dir", b.store()); !strings.Contains(out, id) {
+		t.Error("detaching ended the command")
 	}
 }
 

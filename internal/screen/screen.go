@@ -61,15 +61,15 @@ func (s *Screen) Write(b []byte) (int, error) {
 // Resize changes the size; lines are not broken anew.
 func (s *Screen) Resize(rows, cols int) { s.model.Resize(cols, rows) }
 
-// reset makes a terminal forget what it shows and how: the alternate screen, every mode
+// Reset makes a terminal forget what it shows and how: the alternate screen, every mode
 // that a program may have left on, colours, margins, and the lines scrolled away.
-const reset = "\x1b[?1049l\x1b[!p\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\x1b[0m\x1b[r\x1b[H\x1b[2J\x1b[3J"
+const Reset = "\x1b[?1049l\x1b[!p\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\x1b[0m\x1b[r\x1b[H\x1b[2J\x1b[3J"
 
 // Paint returns what makes a terminal of the same size show the screen, with the modes in
 // force. What the program writes next can follow it.
 func (s *Screen) Paint() []byte {
 	var b strings.Builder
-	b.WriteString(reset + "\x1b[?7l") // a full line must not wrap while it is painted
+	b.WriteString(Reset + "\x1b[?7l") // a full line must not wrap while it is painted
 	if s.title != "" {
 		fmt.Fprintf(&b, "\x1b]2;%s\x07", s.title)
 	}
