@@ -42,7 +42,7 @@ command was called wrongly.`,
 	root.PersistentFlags().BoolVar(&g.json, "json", false, "print one JSON object a line")
 	return cli.Group(root,
 		newUp(g), newServe(g), newUser(g), newSessions(g), newSession(g), newEvents(g), newReplay(g),
-		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newVersion(g))
+		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g), newVersion(g))
 }
 
 // connected runs f on a connection, until done or a signal comes.

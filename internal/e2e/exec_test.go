@@ -117,6 +117,9 @@ func TestJobsAreListedKilledAndRead(t *testing.T) {
 	if out := b.run("bus", "targets", "--dir", b.store()); !strings.Contains(out, "local") || !strings.Contains(out, "ex") {
 		t.Errorf("targets are %q", out)
 	}
+	if out := b.run("bus", "leases", "--dir", b.store()); !strings.Contains(out, "target.local") || !strings.Contains(out, "held") {
+		t.Errorf("leases are %q", out)
+	}
 }
 
 // onTerminal starts a bus command on a terminal of its own; what it shows comes in the
