@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"keryx/events"
+	"keryx/internal/process"
 )
 
 const (
@@ -177,7 +178,8 @@ func (s *operatorSocket) close() error {
 	return nil
 }
 
-// checkPeer refuses callers that are neither the owner of this process nor root.
+// checkPeer refuses callers that are neither the owner of this process nor root, and
+// commands that sessions run: they are the owner's, too, and must not be the operator.
 func checkPeer(c *net.UnixConn) error {
 	cred, err := peerOf(c)
 	if err != nil {
@@ -185,6 +187,13 @@ func checkPeer(c *net.UnixConn) error {
 	}
 	if owner := os.Geteuid(); int(cred.Uid) != owner && cred.Uid != 0 {
 		return events.Errorf(events.CodeForbidden, "user %d is not the owner of the bus (user %d)", cred.Uid, owner)
+	}
+	inside, err := process.Inside(int(cred.Pid))
+	if err != nil {
+		return fmt.Errorf("look at caller: %w", err) // it has gone
+	}
+	if inside {
+		return events.Errorf(events.CodeForbidden, "process %d is a command of a session, which may not act as the operator", cred.Pid)
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"keryx/events"
+	trees "keryx/internal/process"
 )
 
 // withSession starts a bus, an executor, and a host that stays, and has a first turn.
@@ -64,6 +67,22 @@ func TestExecRunsCommandsFromTheCommandLine(t *testing.T) {
 				t.Errorf("stdout %q, stderr %q", p.stdout, p.stderr)
 			}
 		})
+	}
+}
+
+func TestACommandOfASessionIsNoOperator(t *testing.T) {
+	t.Parallel()
+	g, err := trees.OpenGroups("test-e2e", events.NewID())
+	if err != nil {
+		t.Skipf("commands cannot be told from their owner here: %v", err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := withSession(t)
+	p := b.exec("--", filepath.Join(binaries, "bus"), "sessions", "--dir", b.store())
+	if code := p.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.stderr.String(), "forbidden") {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, p.stdout, p.stderr)
 	}
 }
 

@@ -239,3 +239,19 @@ func TestCase_D5_ProcessOneReapsOrphansAndStealsNoStatus(t *testing.T) {
 		t.Errorf("process 1 reports %+v", got)
 	}
 }
+
+func TestInsideTellsCommandsFromTheirOwner(t *testing.T) {
+	t.Parallel()
+	in, o := start(t, process.Spec{Argv: sh("echo ready; sleep 300"), Groups: groups(t), Group: "tree"})
+	o.waitFor(t, "ready")
+	out, o := start(t, process.Spec{Argv: sh("echo ready; sleep 300")})
+	o.waitFor(t, "ready")
+	for pid, want := range map[int]bool{in.PID(): true, out.PID(): false, os.Getpid(): false} {
+		if got, err := process.Inside(pid); got != want || err != nil {
+			t.Errorf("process %d: %v, %v; want %v", pid, got, err, want)
+		}
+	}
+	if _, err := process.Inside(1 << 30); err == nil {
+		t.Error("a process that there is not was found")
+	}
+}
