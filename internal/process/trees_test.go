@@ -18,7 +18,7 @@ func runs(t *testing.T) int {
 	t.Helper()
 	v, ok := os.LookupEnv(runsVar)
 	if !ok {
-		return 25
+		return 8
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
