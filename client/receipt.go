@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"keryx/client/follow"
 	"keryx/events"
@@ -50,54 +49,4 @@ func isPassing(err error) bool {
 	var hole *HoleError
 	var gap *follow.GapError
 	return errors.As(err, &hole) || errors.As(err, &gap)
-}
-
-// advance brings a receipt to where an event puts its item, and reports whether the event
-// is about it. Events come in their order, each once.
-func advance(r *events.Receipt, rec events.Record) bool {
-	switch rec.Type {
-	case events.TypeContinuationQueued:
-		return moved(rec, func(d events.ContinuationQueued) bool { return d.Item.Receipt == r.ID },
-			func(events.ContinuationQueued) { r.State, r.Outcome, r.Turn, r.Reason = events.StateQueued, "", "", "" })
-	case events.TypeContinuationOffered:
-		return moved(rec, func(d events.ContinuationOffered) bool { return slices.Contains(d.Items, r.ID) },
-			func(events.ContinuationOffered) { r.State = events.StateOffered })
-	case events.TypeContinuationRequeued:
-		return moved(rec, func(d events.ContinuationRequeued) bool { return slices.Contains(d.Items, r.ID) },
-			func(events.ContinuationRequeued) { r.State, r.Reason = events.StateQueued, "" })
-	case events.TypeContinuationUnresolved:
-		return moved(rec, func(d events.ContinuationUnresolved) bool { return slices.Contains(d.Items, r.ID) },
-			func(d events.ContinuationUnresolved) { r.State, r.Reason = events.StateUnresolved, d.Reason })
-	case events.TypeContinuationInvalidated:
-		return moved(rec, func(d events.ContinuationInvalidated) bool { return slices.Contains(d.Items, r.ID) },
-			func(d events.ContinuationInvalidated) { r.State, r.Reason = events.StateInvalidated, d.Reason })
-	case events.TypeTurnStarted:
-		return moved(rec, func(d events.TurnStarted) bool { return slices.Contains(d.Items, r.ID) },
-			func(d events.TurnStarted) { r.State, r.Turn, r.Reason = events.StateAccepted, d.Turn, "" })
-	case events.TypeTurnEnded:
-		return moved(rec, func(d events.TurnEnded) bool { return slices.Contains(d.Settled, r.ID) },
-			func(d events.TurnEnded) { r.State, r.Turn, r.Outcome = events.StateSettled, d.Turn, d.Outcome })
-	case events.TypeTurnReportedLate:
-		return r.Turn != "" && rec.Turn == r.Turn
-	case events.TypeSessionFinalized:
-		return moved(rec, func(d events.SessionFinalized) bool { return slices.Contains(d.Invalidated, r.ID) },
-			func(d events.SessionFinalized) {
-				r.State, r.Reason = events.StateInvalidated, "session finalized: "+d.Reason
-			})
-	case events.TypeSessionReset:
-		return moved(rec, func(d events.SessionReset) bool { return slices.Contains(d.Dropped, r.ID) },
-			func(d events.SessionReset) {
-				r.State, r.Reason = events.StateInvalidated, "dropped by reset: "+d.Reason
-			})
-	}
-	return false
-}
-
-func moved[T any](rec events.Record, about func(T) bool, move func(T)) bool {
-	d, err := events.DataOf[T](rec)
-	if err != nil || !about(d) {
-		return false
-	}
-	move(d)
-	return true
 }
