@@ -71,6 +71,7 @@ type TurnEntry struct {
 	Epoch    events.Epoch
 	Offer    events.OfferID
 	Items    []events.ReceiptID
+	Steers   []events.OfferID // taken while it ran
 	Host     events.PrincipalName
 	Instance events.Instance
 	Fence    events.Fence

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"slices"
+	"time"
 
 	"keryx/events"
 )
@@ -91,16 +92,31 @@ func (s *State) WaitingFor() string {
 	if o, ok := s.OpenOffer(); ok {
 		return "the host to answer offer " + string(o.ID)
 	}
-	e, ok := s.Queue.Head()
+	group, ready := s.next()
 	switch {
-	case !ok:
-		return ""
+	case len(group) == 0:
+		return s.waitingLater()
 	case s.Host == nil:
 		return "a host to attach"
-	case !e.NotBefore.IsZero():
+	case !group[0].NotBefore.IsZero():
 		return "the delay after a decline to pass"
+	case !ready.IsZero():
+		return "more messages to merge"
 	}
 	return "the next offer"
+}
+
+// waitingLater says what items wait for that are not to be delivered now.
+func (s *State) waitingLater() string {
+	switch at := s.Queue.NextDue(); {
+	case !at.IsZero():
+		return "the time " + at.UTC().Format(time.RFC3339)
+	case s.Queue.Kept() > 0:
+		return "a user's message, before more automatic ones"
+	case len(s.Queue.Unresolved()) > 0:
+		return "somebody to requeue or discard what is unresolved"
+	}
+	return ""
 }
 
 // View returns the whole folded state.
@@ -144,7 +160,8 @@ func (s *State) queueView() []events.ItemView {
 		r, _ := s.Receipt(it.Receipt)
 		out = append(out, events.ItemView{
 			Receipt: it.Receipt, State: r.State, Kind: it.Kind, Text: it.Body.Text,
-			Sender: it.Sender, QueuedAt: it.QueuedAt,
+			Sender: it.Sender, QueuedAt: it.QueuedAt, Mode: it.Mode, Reason: r.Reason,
+			NotBefore: it.NotBefore, ExpiresAt: it.ExpiresAt,
 		})
 	}
 	return out
