@@ -38,13 +38,17 @@ func (t *term) read(req *request) {
 	case events.Output:
 		t.inBackground(req, t.output)
 	case events.TurnShow:
-		t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.turn(ctx, req.caller.Profile, d.Turn)) })
+		t.upToDate(req, t.sessions.byTurn(req.caller.Profile, d.Turn), func() {
+			t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.turn(ctx, req.caller.Profile, d.Turn)) })
+		})
+	case events.TurnList:
+		t.reply(req)(t.turns(req.caller.Profile, d))
 	case events.SessionList:
 		t.reply(req)(t.list(req.caller.Profile, d), nil)
 	case events.SessionShow:
 		t.reply(req)(t.show(req.caller.Profile, d.To))
 	case events.ReceiptShow:
-		t.reply(req)(t.receipt(req.caller.Profile, d.ID))
+		t.upToDate(req, t.sessions.byReceipt(req.caller.Profile, d.ID), func() { t.reply(req)(t.receipt(req.caller.Profile, d.ID)) })
 	case events.SelectTarget:
 		t.reply(req)(t.selectTarget(req.caller.Profile, d.Name))
 	case events.TargetList:
@@ -55,6 +59,18 @@ func (t *term) read(req *request) {
 		t.reply(req)(t.tips(req.caller.Profile, d), nil)
 	default:
 		t.refuse(req.reply, events.Errorf(events.CodeUnknownCommand, "%s is not read here", req.entry.Type))
+	}
+}
+
+// upToDate answers a question once its session's lane has taken in all that it has
+// appended: who asks may have heard of an event a moment before the lane folded it.
+func (t *term) upToDate(req *request, l *lane, answer func()) {
+	if l == nil {
+		answer()
+		return
+	}
+	if !l.add(t.cfg.LaneQueue, func(context.Context) { answer() }) {
+		t.refuse(req.reply, events.Errorf(events.CodeRateLimited, "%d commands wait for session %s already", t.cfg.LaneQueue, l.id))
 	}
 }
 
@@ -122,13 +138,13 @@ func (t *term) show(p events.Profile, to string) (events.SessionView, error) {
 func (t *term) receipt(p events.Profile, id events.ReceiptID) (events.Receipt, error) {
 	l := t.sessions.byReceipt(p, id)
 	if l == nil {
-		return events.Receipt{}, events.Errorf(events.CodeUnknownReceipt, "no item has the receipt %s", id)
+		return events.Receipt{}, unknownReceipt(id)
 	}
 	var r events.Receipt
 	var ok bool
 	l.view(func(s *lifecycle.State) { r, ok = s.Receipt(id) })
 	if !ok {
-		return r, events.Errorf(events.CodeUnknownReceipt, "no item has the receipt %s", id)
+		return r, unknownReceipt(id)
 	}
 	return r, nil
 }
@@ -189,6 +205,19 @@ func (t *term) tip(p events.Profile, scope events.Scope) (events.Tip, bool) {
 	}
 	l.view(func(s *lifecycle.State) { tip.Sequence, tip.Ordinal = s.LastSequence, s.LastOrdinal })
 	return tip, tip.Sequence != 0
+}
+
+// turnsLimit is how many turns a page has unless it says otherwise.
+const turnsLimit = 100
+
+func (t *term) turns(p events.Profile, q events.TurnList) (events.TurnPage, error) {
+	l, _, err := t.resolve(p, q.To)
+	if err != nil {
+		return events.TurnPage{}, err
+	}
+	var page events.TurnPage
+	l.view(func(s *lifecycle.State) { page.Turns, page.More = s.TurnList(q.Before, orInt(q.Limit, turnsLimit)) })
+	return page, nil
 }
 
 // turn reads what is known of a turn: its place from the fold, its words from the log.

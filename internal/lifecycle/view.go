@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -177,4 +178,23 @@ func (s *State) execViews() []events.ExecView {
 		})
 	}
 	return out
+}
+
+// TurnList returns the turns that began before one, or the newest, newest first, and
+// whether there are more.
+func (s *State) TurnList(before events.TurnID, limit int) (out []events.TurnView, more bool) {
+	all := make([]TurnEntry, 0, len(s.turns))
+	from := s.turns[before]
+	for _, t := range s.turns {
+		if before == "" || t.StartSequence < from.StartSequence {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b TurnEntry) int { return cmp.Compare(b.StartSequence, a.StartSequence) })
+	more = len(all) > limit
+	out = make([]events.TurnView, 0, min(len(all), limit))
+	for _, t := range all[:min(len(all), limit)] {
+		out = append(out, s.TurnView(t))
+	}
+	return out, more
 }
