@@ -2,18 +2,22 @@ package client_test
 
 import (
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"keryx/events"
+	"keryx/schemas"
 )
 
 func TestSessionsGoesThroughAllPagesAndStopsWhenToldTo(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	all := []events.SessionID{"a", "b", "c", "d", "e"}
-	asked := 0
+	var asked atomic.Int32
 	respond(t, s, func(c command) {
-		asked++
+		asked.Add(1)
 		q := ask[events.SessionList](c)
 		page := events.Sessions{Sessions: []events.SessionSummary{}}
 		for _, id := range all {
@@ -34,14 +38,14 @@ func TestSessionsGoesThroughAllPagesAndStopsWhenToldTo(t *testing.T) {
 		}
 		got = append(got, s.Session)
 	}
-	if !slices.Equal(got, all) || asked != 3 {
-		t.Errorf("got %v with %d questions", got, asked)
+	if !slices.Equal(got, all) || asked.Load() != 3 {
+		t.Errorf("got %v with %d questions", got, asked.Load())
 	}
 	for range conn.Sessions(t.Context(), events.SessionList{}) {
 		break
 	}
-	if asked != 4 {
-		t.Errorf("stopping asked %d times", asked-3)
+	if n := asked.Load(); n != 4 {
+		t.Errorf("stopping asked %d times", n-3)
 	}
 }
 
@@ -66,5 +70,136 @@ func TestTipsOfManyScopesAreAskedForInCallsOfAThousand(t *testing.T) {
 	tips, err := connect(t, s).Tips(t.Context(), scopes...)
 	if err != nil || len(tips) != len(scopes) {
 		t.Errorf("got %d tips, %v; want %d", len(tips), err, len(scopes))
+	}
+}
+
+func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	var mu sync.Mutex
+	sent := make(map[events.Type]bool)
+	key := events.LeaseKey{Profile: profile, Kind: events.LeaseTarget, Name: "local"}
+	respond(t, s, func(c command) {
+		typ := events.Type(c.event.Type())
+		mu.Lock()
+		sent[typ] = true
+		mu.Unlock()
+		if err := schemas.Validate(string(typ), c.event.Data()); err != nil {
+			t.Errorf("%s: %v", typ, err)
+		}
+		entry, _ := events.Find(typ)
+		answer := entry.Answer()
+		if a, ok := answer.(*events.LeaseAnswer); ok {
+			a.Key = key // a zero key has no text
+		}
+		c.end(answer)
+	})
+	conn, ctx := connect(t, s), t.Context()
+	id, exec, turn := events.SessionID(events.NewID()), events.ExecID(events.NewID()), events.TurnID(events.NewID())
+	fence := events.Fence{Generation: 1, Sequence: 2}
+	sel := events.Selection{Target: "local", Generation: 1, Executor: "exec", Instance: conn.Instance()}
+	sum := strings.Repeat("0", 64)
+	for name, send := range map[string]func() error{
+		"register": func() error {
+			_, err := conn.Register(ctx, events.Names{GatewaySessionKey: "k"}, events.Policy{})
+			return err
+		},
+		"alias": func() error {
+			_, err := conn.Alias(ctx, "k", events.Names{StoredSessionID: "s"})
+			return err
+		},
+		"attach": func() error { _, err := conn.Attach(ctx, events.Attach{Session: id}); return err },
+		"detach": func() error { return conn.Detach(ctx, id, fence) },
+		"reanchor": func() error {
+			_, err := conn.Reanchor(ctx, events.Reanchor{Session: id, Fence: fence, StoredSessionID: "s"})
+			return err
+		},
+		"reset":     func() error { _, err := conn.Reset(ctx, "k", "r"); return err },
+		"finalize":  func() error { _, err := conn.Finalize(ctx, "k", "r"); return err },
+		"interrupt": func() error { _, err := conn.Interrupt(ctx, "k", turn, "r"); return err },
+		"list": func() error {
+			for _, err := range conn.Sessions(ctx, events.SessionList{Open: true}) {
+				return err
+			}
+			return nil
+		},
+		"show":    func() error { _, err := conn.Show(ctx, "k"); return err },
+		"turn":    func() error { _, err := conn.Turn(ctx, turn); return err },
+		"submit":  func() error { return submitErr(ctx, conn, "text") },
+		"receipt": func() error { _, err := conn.Receipt(ctx, events.ReceiptID(events.NewID())); return err },
+		"cancel":  func() error { _, err := conn.Cancel(ctx, events.ReceiptID(events.NewID()), "why"); return err },
+		"edit": func() error {
+			_, err := conn.Edit(ctx, events.ReceiptID(events.NewID()), events.Body{Text: "x"})
+			return err
+		},
+		"requeue": func() error { _, err := conn.Requeue(ctx, events.ReceiptID(events.NewID())); return err },
+		"discard": func() error { _, err := conn.Discard(ctx, events.ReceiptID(events.NewID()), "why"); return err },
+		"turns": func() error {
+			for _, err := range conn.Turns(ctx, "k") {
+				return err
+			}
+			return nil
+		},
+		"accept": func() error {
+			_, err := conn.Accept(ctx, events.Accept{Session: id, Fence: fence, Offer: events.OfferID(events.NewID()), Turn: turn})
+			return err
+		},
+		"decline": func() error {
+			return conn.Decline(ctx, events.Decline{Session: id, Fence: fence, Offer: events.OfferID(events.NewID()), Reason: "r"})
+		},
+		"end": func() error {
+			_, err := conn.End(ctx, events.End{Session: id, Fence: fence, Turn: turn, Outcome: events.OutcomeCompleted})
+			return err
+		},
+		"register target": func() error {
+			_, err := conn.RegisterTarget(ctx, events.TargetSpec{Name: "local", Kind: "terminal"}, fence)
+			return err
+		},
+		"withdraw target": func() error { return conn.WithdrawTarget(ctx, "local", "r") },
+		"select target":   func() error { _, err := conn.SelectTarget(ctx, "local"); return err },
+		"targets":         func() error { _, err := conn.Targets(ctx); return err },
+		"start exec": func() error {
+			_, err := conn.StartExec(ctx, events.StartExec{Session: id, Fence: fence, Turn: turn, Selection: sel, Spec: events.ExecSpec{Argv: []string{"true"}}})
+			return err
+		},
+		"stop exec": func() error {
+			_, err := conn.StopExec(ctx, events.StopExec{Session: id, Fence: fence, Exec: exec})
+			return err
+		},
+		"started": func() error {
+			return conn.ReportStarted(ctx, events.ReportStarted{Session: id, LeaseFence: fence, Fact: events.ExecStarted{Exec: exec, PID: 7}})
+		},
+		"refused": func() error {
+			return conn.ReportRefused(ctx, events.ReportRefused{Session: id, Fact: events.ExecRefused{Exec: exec, Code: events.CodeLaunchFailed, Message: "m"}})
+		},
+		"exited": func() error {
+			return conn.ReportExited(ctx, events.ReportExited{Session: id, Fact: events.ExecExited{
+				Exec: exec, Streams: []events.StreamSummary{{Name: "stdout", SHA256: sum}}, Cleanup: events.CleanupSwept,
+			}})
+		},
+		"lost": func() error {
+			return conn.ReportLost(ctx, events.ReportLost{Session: id, Fact: events.ExecLost{Exec: exec, Reason: "r"}})
+		},
+		"stored output": func() error { _, err := conn.StoredOutput(ctx, id, exec, true); return err },
+		"acquire": func() error {
+			_, err := conn.AcquireLease(ctx, events.AcquireLease{Key: key})
+			return err
+		},
+		"renew":   func() error { _, err := conn.RenewLeases(ctx, events.LeaseRef{Key: key, Fence: fence}); return err },
+		"release": func() error { return conn.ReleaseLease(ctx, events.LeaseRef{Key: key, Fence: fence}) },
+		"leases":  func() error { _, err := conn.Leases(ctx); return err },
+		"page":    func() error { _, err := conn.Page(ctx, id.Scope(), 1, 10); return err },
+		"tips":    func() error { _, err := conn.Tips(ctx, id.Scope()); return err },
+	} {
+		if err := send(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, e := range events.Catalogue() {
+		if e.Class == events.ClassCommand && !sent[e.Type] {
+			t.Errorf("%s has no method", e.Type)
+		}
 	}
 }

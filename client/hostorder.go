@@ -84,7 +84,7 @@ func (h *host) offer(o order) {
 	case !h.slots.TryAcquire(1):
 		h.declineLocked(e, o, "host at capacity")
 	default:
-		h.startLocked(e, o)
+		h.startLocked(h.life, e, o)
 	}
 }
 

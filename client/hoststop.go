@@ -21,7 +21,7 @@ func (h *host) stop() error {
 	}
 	h.mu.Unlock()
 	err := h.join()
-	h.detachAll()
+	h.detachAll(h.life)
 	return err
 }
 
@@ -51,8 +51,8 @@ func (h *host) join() error {
 }
 
 // detachAll gives back what is attached.
-func (h *host) detachAll() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), detachFor)
+func (h *host) detachAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachFor)
 	defer cancel()
 	h.mu.Lock()
 	var all []*hosted

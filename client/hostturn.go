@@ -17,8 +17,9 @@ type runningTurn struct {
 	steers chan Steer // nil for a host that cannot steer
 }
 
-func (h *host) startLocked(e *hosted, o order) {
-	ctx, cancel := context.WithCancelCause(withTraceOf(h.life, o.msg))
+// startLocked begins a turn, which lives in ctx whoever told of its offer.
+func (h *host) startLocked(ctx context.Context, e *hosted, o order) {
+	ctx, cancel := context.WithCancelCause(withTraceOf(ctx, o.msg))
 	id := events.TurnID(events.NewID())
 	e.remember(knownOffer{id: o.Offer.Offer, turn: id})
 	e.running = &runningTurn{id: id, cancel: cancel}

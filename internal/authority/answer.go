@@ -50,14 +50,22 @@ func (t *term) send(reply, status, page string, body []byte) {
 	}
 }
 
-// tell publishes an order to a host or executor.
-func (t *term) tell(subject string, order any) {
+// tell publishes an order to a host or executor, in the trace of what caused it.
+func (t *term) tell(subject string, order any, in trace) {
 	body, err := events.MarshalData(order)
 	if err != nil {
 		t.logger.Error("encode an order", "subject", subject, "error", err)
 		return
 	}
-	if err := t.cfg.Conn.Publish(subject, body); err != nil {
+	m := nats.NewMsg(subject)
+	m.Data = body
+	if in.parent != "" {
+		m.Header.Set(events.ExtTraceParent, in.parent)
+	}
+	if in.state != "" {
+		m.Header.Set(events.ExtTraceState, in.state)
+	}
+	if err := t.cfg.Conn.PublishMsg(m); err != nil {
 		t.logger.Warn("send an order", "subject", subject, "error", err)
 	}
 }

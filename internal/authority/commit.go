@@ -40,8 +40,10 @@ func (l *lane) commit(ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
+	l.announce(s.decision.Drafts)
 	sequences, err := l.t.write(ctx, messages)
 	if err != nil {
+		l.t.sessions.dropUnborn(l)
 		return err
 	}
 	names := len(messages) - len(made)
@@ -55,10 +57,22 @@ func (l *lane) commit(ctx context.Context, s step) error {
 		if err != nil {
 			return fmt.Errorf("read back %s: %w", ev.Type(), err)
 		}
-		l.fold(rec, s.decision.Drafts[i].Data)
+		l.fold(rec, nil)
 		l.follow(ctx, rec)
 	}
 	return nil
+}
+
+// announce makes the session, its items and turns findable before their events are live:
+// who asks because of one then waits behind this commit. What comes of a commit that
+// fails is found too, and then not known.
+func (l *lane) announce(drafts []lifecycle.Draft) {
+	if !l.state.Exists() {
+		l.t.sessions.put(l)
+	}
+	for _, d := range drafts {
+		l.t.sessions.note(l, d.Data)
+	}
 }
 
 // write appends one message, or several as an atomic batch.
@@ -189,16 +203,13 @@ func setAttributes(ev *events.Event, attributes map[string]string) {
 	}
 }
 
-// fold applies a committed event and indexes what its data brings.
+// fold applies a committed event and indexes what its data brings; nil is nothing new.
 func (l *lane) fold(rec events.Record, data any) {
 	l.stateMu.Lock()
 	err := lifecycle.Fold(&l.state, rec)
 	l.stateMu.Unlock()
 	if err != nil {
 		l.t.logger.Error("event cannot be folded", "session", l.id, "ordinal", rec.Ordinal, "error", err)
-	}
-	if rec.Ordinal == 1 {
-		l.t.sessions.put(l)
 	}
 	l.t.sessions.note(l, data)
 }

@@ -67,12 +67,12 @@ func (l *lane) perform(effects []lifecycle.Effect) {
 		switch e := e.(type) {
 		case lifecycle.SendOffer:
 			l.offerSent = time.Now()
-			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostOffer), e.Offer)
+			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostOffer), e.Offer, l.trace)
 		case lifecycle.SendSteer:
 			l.offerSent = time.Now()
-			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostSteer), e.Steer)
+			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostSteer), e.Steer, l.trace)
 		case lifecycle.SendDetached:
-			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostDetached), e.Order)
+			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostDetached), e.Order, l.trace)
 		case lifecycle.SendStart:
 			l.sendStart(e)
 		case lifecycle.SendStop:
@@ -176,7 +176,7 @@ func (l *lane) sleep(next, reminder time.Time) {
 	if earlier(l.deadline, next) {
 		next = l.deadline
 	}
-	l.t.wakeups.set(l, next)
+	l.t.wake(l, next)
 }
 
 // earlier reports whether a is set and before b, or b is not set.
@@ -228,6 +228,6 @@ func (l *lane) commitOwn(ctx context.Context, d lifecycle.Decision) bool {
 	if err := l.refresh(ctx); err != nil {
 		l.t.logger.Error("read a session anew", "session", l.id, "error", err)
 	}
-	l.t.wakeups.set(l, time.Now().Add(ownRetry))
+	l.t.wake(l, time.Now().Add(ownRetry))
 	return false
 }

@@ -36,6 +36,7 @@ type lane struct {
 	deadline    time.Time     // for the host to end it
 	offerSent   time.Time     // when the open offer was last told
 	reminders   map[reminderKey]*reminder
+	trace       trace // of the command in hand; orders that follow from it carry it
 }
 
 // errMoved means that the request belongs to another lane by now.
@@ -62,6 +63,8 @@ func (l *lane) view(fn func(*lifecycle.State)) {
 
 // handle decides a request until it is answered or parked.
 func (l *lane) handle(ctx context.Context, req *request) {
+	l.trace = traceOf(req.event)
+	defer func() { l.trace = trace{} }()
 	if l.joinParked(req) {
 		return
 	}
@@ -81,11 +84,8 @@ func (l *lane) handle(ctx context.Context, req *request) {
 // decide runs a request's decisions and appends what they ask for.
 func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle.Interruption, error) {
 	races, confirmed := 0, false
-	if l.unread {
-		if err := l.refresh(ctx); err != nil {
-			return nil, nil, err
-		}
-		l.unread = false
+	if err := l.catchUp(ctx); err != nil {
+		return nil, nil, err
 	}
 	for range maxSteps {
 		cmd, err := l.command(req)
@@ -125,6 +125,18 @@ func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle
 		return nil, nil, events.Errorf(events.CodeInternal, "%s left no answer", req.entry.Type.Short())
 	}
 	return nil, nil, events.Errorf(events.CodeConflict, "%s did not come to an end in %d steps", req.entry.Type.Short(), maxSteps)
+}
+
+// catchUp reads a session that another authority wrote.
+func (l *lane) catchUp(ctx context.Context) error {
+	if !l.unread {
+		return nil
+	}
+	if err := l.refresh(ctx); err != nil {
+		return err
+	}
+	l.unread = false
+	return nil
 }
 
 // grown reads the log anew and reports whether another authority has appended: a

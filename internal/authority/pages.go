@@ -10,6 +10,7 @@ import (
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	"keryx/events"
+	"keryx/internal/lifecycle"
 	"keryx/internal/sessionlog"
 )
 
@@ -79,6 +80,22 @@ func (t *term) output(ctx context.Context, req *request) {
 	t.answerEnd(req.reply, end)
 }
 
+// outSubject is where the executor that an exec was sent to writes its output. What
+// another executor wrote under the same ids is not that exec's.
+func (t *term) outSubject(p events.Profile, q events.Output) (string, error) {
+	l := t.sessions.lane(p, q.Session)
+	if l == nil {
+		return "", unknownSession(string(q.Session))
+	}
+	var executor events.PrincipalName
+	var known bool
+	l.view(func(s *lifecycle.State) { executor, known = s.ExecutorOf(q.Exec) })
+	if !known {
+		return "", events.Errorf(events.CodeUnknownExec, "session %s has no exec %s", q.Session, q.Exec)
+	}
+	return events.OutSubject(p, executor, q.Session, q.Exec), nil
+}
+
 // outputPageLimit bounds a page of output: chunks may have 64 KiB each.
 const outputPageLimit = 128
 
@@ -86,7 +103,10 @@ func (t *term) outputPage(ctx context.Context, req *request, q events.Output) (e
 	if !events.IsULID(string(q.Session)) || !events.IsULID(string(q.Exec)) {
 		return events.OutputPage{}, events.Errorf(events.CodeInvalid, "session and exec are ULIDs")
 	}
-	subject := events.OutOfAny(req.caller.Profile, q.Session, q.Exec)
+	subject, err := t.outSubject(req.caller.Profile, q)
+	if err != nil {
+		return events.OutputPage{}, err
+	}
 	out, err := sessionlog.OpenStream(ctx, t.cfg.Conn, events.StreamOut)
 	if err != nil {
 		return events.OutputPage{}, err

@@ -38,17 +38,21 @@ func (t *term) read(req *request) {
 	case events.Output:
 		t.inBackground(req, t.output)
 	case events.TurnShow:
-		t.upToDate(req, t.sessions.byTurn(req.caller.Profile, d.Turn), func() {
+		t.behindLane(req, t.sessions.byTurn(req.caller.Profile, d.Turn), func() {
 			t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.turn(ctx, req.caller.Profile, d.Turn)) })
 		})
 	case events.TurnList:
-		t.reply(req)(t.turns(req.caller.Profile, d))
+		l, _, _ := t.resolve(req.caller.Profile, d.To) // turns itself says why there is none
+		t.behindLane(req, l, func() { t.reply(req)(t.turns(req.caller.Profile, d)) })
 	case events.SessionList:
 		t.reply(req)(t.list(req.caller.Profile, d), nil)
 	case events.SessionShow:
-		t.reply(req)(t.show(req.caller.Profile, d.To))
+		l, _, _ := t.resolve(req.caller.Profile, d.To) // show itself says why there is none
+		t.behindLane(req, l, func() { t.reply(req)(t.show(req.caller.Profile, d.To)) })
 	case events.ReceiptShow:
-		t.upToDate(req, t.sessions.byReceipt(req.caller.Profile, d.ID), func() { t.reply(req)(t.receipt(req.caller.Profile, d.ID)) })
+		t.behindLane(req, t.sessions.byReceipt(req.caller.Profile, d.ID), func() {
+			t.reply(req)(t.receipt(req.caller.Profile, d.ID))
+		})
 	case events.SelectTarget:
 		t.reply(req)(t.selectTarget(req.caller.Profile, d.Name))
 	case events.TargetList:
@@ -62,14 +66,21 @@ func (t *term) read(req *request) {
 	}
 }
 
-// upToDate answers a question once its session's lane has taken in all that it has
-// appended: who asks may have heard of an event a moment before the lane folded it.
-func (t *term) upToDate(req *request, l *lane, answer func()) {
+// behindLane answers a read after what the session's lane is doing now. An event is live
+// a moment before it is folded: who asks because of it shall not get an older state.
+func (t *term) behindLane(req *request, l *lane, answer func()) {
 	if l == nil {
 		answer()
 		return
 	}
-	if !l.add(t.cfg.LaneQueue, func(context.Context) { answer() }) {
+	read := func(ctx context.Context) {
+		if err := l.catchUp(ctx); err != nil {
+			t.fail(req, err)
+			return
+		}
+		answer()
+	}
+	if !l.add(t.cfg.LaneQueue, read) {
 		t.refuse(req.reply, events.Errorf(events.CodeRateLimited, "%d commands wait for session %s already", t.cfg.LaneQueue, l.id))
 	}
 }
@@ -130,7 +141,11 @@ func (t *term) show(p events.Profile, to string) (events.SessionView, error) {
 		return events.SessionView{}, err
 	}
 	var v events.SessionView
-	l.view(func(s *lifecycle.State) { v = s.View() })
+	var known bool
+	l.view(func(s *lifecycle.State) { v, known = s.View(), s.Exists() })
+	if !known {
+		return v, unknownSession(to)
+	}
 	t.fillHosts(p, &v.SessionSummary)
 	return v, nil
 }

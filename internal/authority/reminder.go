@@ -61,8 +61,9 @@ func openExec(s *lifecycle.State, id events.ExecID) (lifecycle.Exec, bool) {
 }
 
 func (l *lane) sendStart(e lifecycle.SendStart) {
+	in := l.trace
 	tell := func() {
-		l.t.tell(events.ExecSubject(l.profile, e.Executor, e.Instance, events.ExecStart), e.Order)
+		l.t.tell(events.ExecSubject(l.profile, e.Executor, e.Instance, events.ExecStart), e.Order, in)
 	}
 	tell()
 	id := e.Order.Request.Exec
@@ -73,8 +74,9 @@ func (l *lane) sendStart(e lifecycle.SendStart) {
 }
 
 func (l *lane) sendStop(e lifecycle.SendStop) {
+	in := l.trace
 	tell := func() {
-		l.t.tell(events.ExecSubject(l.profile, e.Executor, e.Instance, events.ExecStop), e.Order)
+		l.t.tell(events.ExecSubject(l.profile, e.Executor, e.Instance, events.ExecStop), e.Order, in)
 	}
 	tell()
 	l.remember(reminderKey{"stop", e.Order.Exec}, tell, func(s *lifecycle.State) bool {
@@ -84,10 +86,11 @@ func (l *lane) sendStop(e lifecycle.SendStop) {
 }
 
 func (l *lane) sendInterrupt(i lifecycle.Interruption) {
+	in := l.trace
 	tell := func() {
 		l.t.tell(events.HostSubject(l.profile, i.Host, i.Instance, events.HostInterrupt), events.InterruptTurn{
 			Session: l.id, Turn: i.Turn, Reason: i.Reason, DeadlineMS: l.t.cfg.InterruptGrace.Milliseconds(),
-		})
+		}, in)
 	}
 	tell()
 	l.remember(reminderKey{verb: "interrupt"}, tell, func(s *lifecycle.State) bool {

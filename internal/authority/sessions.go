@@ -69,6 +69,18 @@ func (x *sessionIndex) put(l *lane) *lane {
 	return l
 }
 
+// dropUnborn forgets a lane whose first event could not be appended.
+func (x *sessionIndex) dropUnborn(l *lane) {
+	if l.state.Exists() {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.lanes[l.id] == l && !l.unread {
+		delete(x.lanes, l.id)
+	}
+}
+
 // name returns a name's entry. Its sequence is that of the last record under the
 // name's hash even when that record is another name's.
 func (x *sessionIndex) name(p events.Profile, n events.Name) (nameEntry, bool) {

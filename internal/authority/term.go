@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"keryx/events"
+	"keryx/internal/alarm"
 	"keryx/internal/leases"
 )
 
@@ -31,7 +32,7 @@ type term struct {
 	sessions *sessionIndex
 	profiles *profileIndex
 	limits   *limits
-	wakeups  *wakeups
+	wakeups  *alarm.Queue[*lane] // on the wall clock, as the times in the log are
 	granter  *leases.Granter
 
 	// work ends after the drain, or at once when the lease was lost.
@@ -46,7 +47,7 @@ type term struct {
 func newTerm(cfg Config) (*term, error) {
 	t := &term{
 		cfg: cfg, logger: cfg.Logger,
-		sessions: newSessionIndex(), wakeups: newWakeups(),
+		sessions: newSessionIndex(), wakeups: alarm.New[*lane](),
 		limits: newLimits(cfg.CommandRate), reads: semaphore.NewWeighted(readers),
 		lanes: newGroup(), services: newGroup(),
 	}
@@ -69,7 +70,7 @@ func (t *term) start(ctx context.Context) error {
 		if err := t.granter.Load(ctx); err != nil {
 			return fmt.Errorf("load leases: %w", err)
 		}
-		t.services.start(func() { t.wakeups.run(t.work) })
+		t.services.start(t.runWakeups)
 		t.services.start(t.runGranter)
 		t.resume(ctx)
 	}
@@ -86,6 +87,29 @@ func (t *term) start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// runWakeups wakes lanes at the times they asked for.
+func (t *term) runWakeups() {
+	for {
+		l, _, ok := t.wakeups.Wait(t.work, func() time.Duration { return wall(time.Now()) })
+		if !ok {
+			return
+		}
+		l.add(0, func(context.Context) {}) // settling is all the job there is
+	}
+}
+
+// wake asks for a look at a lane at a time, in place of the one asked for before; the
+// zero time asks for none.
+func (t *term) wake(l *lane, at time.Time) {
+	if at.IsZero() {
+		t.wakeups.Set(l, 0)
+		return
+	}
+	t.wakeups.Set(l, wall(at))
+}
+
+func wall(at time.Time) time.Duration { return time.Duration(at.UnixNano()) }
 
 func (t *term) runGranter() {
 	if err := t.granter.Run(t.work); err != nil && t.work.Err() == nil {

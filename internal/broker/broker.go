@@ -49,7 +49,7 @@ func (b *Broker) start(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if b.lock, err = lockStore(b.cfg.Dir); err != nil {
+	if b.lock, err = lockStore(ctx, b.cfg.Dir); err != nil {
 		return err
 	}
 	// Principals are known before the first connection: a client that is refused twice
@@ -78,6 +78,9 @@ func (b *Broker) serve(ctx context.Context) error {
 	b.auth.serve(b.server)
 	if err := b.prepareStore(ctx); err != nil {
 		return err
+	}
+	if b.cfg.Private {
+		return nil
 	}
 	if err := errors.Join(b.lock.announce(b.URL()), writeRun(b.cfg.Dir, b.URL())); err != nil {
 		return err

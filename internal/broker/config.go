@@ -46,6 +46,9 @@ type Config struct {
 	// MaxStore bounds the store, in bytes; 0 means [DefaultMaxStore]. Output and dead
 	// letters take at most half of it.
 	MaxStore int64
+	// Private serves only this process: there is no operator socket and the run files
+	// name nobody. For one-shot commands, which end when they like.
+	Private bool
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 }

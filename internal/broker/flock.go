@@ -1,9 +1,11 @@
 package broker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +14,14 @@ import (
 )
 
 const lockName = "store.lock"
+
+// A lock outlives a killed holder for a moment: a child that the holder had just forked
+// keeps a copy of the file until it executes its program, or until its own turn on a
+// busy machine.
+const (
+	lockPatience = 3 * time.Second // for a holder that is gone
+	lockRetry    = 5 * time.Millisecond
+)
 
 // HeldError says that another process serves the directory. What is not known is zero.
 type HeldError struct {
@@ -40,6 +50,9 @@ type holderNote struct {
 	Since time.Time `json:"since"`
 }
 
+// noteLimit is far more than a note has.
+const noteLimit = 64 << 10
+
 // storeLock is the right to use a directory. It ends with the process at the latest.
 type storeLock struct {
 	file *os.File
@@ -47,18 +60,13 @@ type storeLock struct {
 }
 
 // lockStore takes the lock of dir or returns [*HeldError].
-func lockStore(dir string) (*storeLock, error) {
+func lockStore(ctx context.Context, dir string) (*storeLock, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open store lock: %w", err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		held := heldBy(dir, f)
-		return nil, errors.Join(held, f.Close())
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+	if err := lockFile(ctx, dir, f); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	l := &storeLock{file: f, note: holderNote{PID: os.Getpid(), Since: time.Now().UTC().Truncate(time.Second)}}
 	if err := l.write(); err != nil {
@@ -67,10 +75,41 @@ func lockStore(dir string) (*storeLock, error) {
 	return l, nil
 }
 
+// lockFile locks f. It refuses at once while the holder lives, and waits out what is
+// left of one that is gone.
+func lockFile(ctx context.Context, dir string, f *os.File) error {
+	retry := time.NewTicker(lockRetry)
+	defer retry.Stop()
+	for deadline := time.Now().Add(lockPatience); ; {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+		held := heldBy(dir, f)
+		if !held.gone() || time.Now().After(deadline) {
+			return held
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), held)
+		}
+	}
+}
+
+// gone reports whether the process that the note names is known to have ended. The note
+// can be older than the lock, so this says nothing about who holds it.
+func (e *HeldError) gone() bool {
+	return e.PID > 0 && errors.Is(unix.Kill(e.PID, 0), unix.ESRCH)
+}
+
 // heldBy reads the holder's note. One that is just being written reads as unknown.
 func heldBy(dir string, f *os.File) *HeldError {
 	var note holderNote
-	if err := json.NewDecoder(f).Decode(&note); err != nil {
+	if err := json.NewDecoder(io.NewSectionReader(f, 0, noteLimit)).Decode(&note); err != nil {
 		return &HeldError{Dir: dir}
 	}
 	return &HeldError{Dir: dir, PID: note.PID, URL: note.URL, Since: note.Since}

@@ -2,10 +2,14 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"keryx/internal/broker"
 	"keryx/internal/bustest"
@@ -72,6 +76,32 @@ func TestDirectoryOfAKilledProcessIsTakenOver(t *testing.T) {
 	}
 	if err := g.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A child that a killed bus had just forked holds the lock until it executes its program.
+func TestLockThatOutlivesAKilledHolderForAMomentIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(dir + "/store.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(f, `{"pid":%d,"since":"2020-01-01T00:00:00Z"}`, dead.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	letGo := make(chan error, 1)
+	time.AfterFunc(150*time.Millisecond, func() { letGo <- f.Close() })
+	bustest.Broker(t, bustest.Dir(dir))
+	if err := <-letGo; err != nil {
+		t.Fatal(err)
 	}
 }
 

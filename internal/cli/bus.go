@@ -109,7 +109,10 @@ func (b *Bus) local(ctx context.Context, profile events.Profile, log *slog.Logge
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return nil, nil, err
+			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+				return nil, nil, err
+			}
+			return nil, nil, context.Cause(ctx)
 		}
 	}
 }

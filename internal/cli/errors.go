@@ -96,5 +96,5 @@ func Message(err error) string {
 			text += fmt.Sprintf(" [%s=%s]", k, refusal.Details[k])
 		}
 	}
-	return string(code) + ": " + text
+	return string(code) + ": " + strings.ReplaceAll(text, "\n", "; ")
 }

@@ -125,7 +125,7 @@ func Known(g *Granter) int {
 // ExpireDue expires what is due now, without waiting.
 func ExpireDue(ctx context.Context, g *Granter) {
 	for {
-		l, _ := g.due.next(g.cfg.Clock())
+		l, _, _ := g.due.Next(g.cfg.Clock())
 		if l == nil {
 			return
 		}

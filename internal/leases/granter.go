@@ -12,6 +12,7 @@ import (
 
 	"keryx/client"
 	"keryx/events"
+	"keryx/internal/alarm"
 )
 
 // Margins between a holder's end of trust and the granter's expiry (package comment).
@@ -47,7 +48,7 @@ type Config struct {
 type Granter struct {
 	cfg   Config
 	store bucket
-	due   *deadlines
+	due   *alarm.Queue[*lease]
 
 	mu     sync.Mutex
 	leases map[events.LeaseKey]*lease
@@ -102,7 +103,7 @@ func newGranter(s bucket, cfg Config) *Granter {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	return &Granter{cfg: cfg, store: s, due: newDeadlines(), leases: make(map[events.LeaseKey]*lease)}
+	return &Granter{cfg: cfg, store: s, due: alarm.New[*lease](), leases: make(map[events.LeaseKey]*lease)}
 }
 
 // Load reads what is on record. A lease found held is observed for its whole ttl
@@ -122,9 +123,9 @@ func (g *Granter) Load(ctx context.Context) error {
 // ended one can be forgotten.
 func (g *Granter) observe(l *lease, e entry, margin time.Duration) {
 	if e.record.State == events.LeaseHeld {
-		g.due.set(l, g.cfg.Clock()+ttlOf(e.record)+margin)
+		g.due.Set(l, g.cfg.Clock()+ttlOf(e.record)+margin)
 	} else {
-		g.due.set(l, g.cfg.Clock()+endedTTL)
+		g.due.Set(l, g.cfg.Clock()+endedTTL)
 	}
 }
 
@@ -154,7 +155,7 @@ func (g *Granter) hold(k events.LeaseKey) *lease {
 // forgetLocked drops what is known of a key; the bucket still knows it. l.busy is held.
 func (g *Granter) forgetLocked(l *lease) {
 	l.gone = true
-	g.due.set(l, 0)
+	g.due.Set(l, 0)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.leases, l.key)
@@ -201,8 +202,8 @@ func (g *Granter) List(p events.Profile) []events.LeaseView {
 // not be heard, have had their whole ttl again, as after a start.
 func (g *Granter) Run(ctx context.Context) error {
 	for {
-		l, stalled := g.due.wait(ctx, g.cfg.Clock)
-		if l == nil {
+		l, stalled, ok := g.due.Wait(ctx, g.cfg.Clock)
+		if !ok {
 			return nil
 		}
 		if stalled {
@@ -238,7 +239,7 @@ func (g *Granter) tryExpire(ctx context.Context, l *lease) (entry, bool) {
 	l.busy.Lock()
 	defer l.busy.Unlock()
 	e := l.get()
-	if l.gone || g.due.pending(l) {
+	if l.gone || g.due.Pending(l) {
 		return e, false // changed meanwhile
 	}
 	if e.record.State != events.LeaseHeld {
@@ -255,7 +256,7 @@ func (g *Granter) tryExpire(ctx context.Context, l *lease) (entry, bool) {
 		return e, false
 	case err != nil:
 		g.cfg.Logger.Error("expire a lease", "key", l.key, "error", err)
-		g.due.set(l, g.cfg.Clock()+time.Second)
+		g.due.Set(l, g.cfg.Clock()+time.Second)
 		return e, false
 	}
 	l.set(now)

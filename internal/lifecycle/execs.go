@@ -42,6 +42,15 @@ func (x *execs) find(id events.ExecID) (Exec, bool) {
 	return x.open[i], true
 }
 
+// ExecutorOf returns the executor that an exec was sent to, also after its end.
+func (s *State) ExecutorOf(id events.ExecID) (events.PrincipalName, bool) {
+	if e, ok := s.execs.find(id); ok {
+		return e.Request.Selection.Executor, true
+	}
+	e, ok := s.execs.ended[id]
+	return e.executor, ok
+}
+
 func (x *execs) index(id events.ExecID) int {
 	return slices.IndexFunc(x.open, func(e Exec) bool { return e.Request.Exec == id })
 }

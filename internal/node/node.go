@@ -61,7 +61,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Logger: cfg.Logger})
+	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Private: cfg.offline, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
 	}
