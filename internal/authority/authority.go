@@ -37,6 +37,9 @@ type Config struct {
 	Regressed *events.StoreRegressed
 	// Note is told of every sequence written; nil for nobody.
 	Note func(events.Sequence)
+	// Room refuses what begins anything while it returns an error, which is the answer;
+	// what ends or reports is taken all the same. Nil: there always is room.
+	Room func() error
 	// SoleOwner says that no other authority of this kind can be alive: it would
 	// live in a process that has the store's lock, and this one has it.
 	SoleOwner bool
@@ -66,6 +69,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Note == nil {
 		c.Note = func(events.Sequence) {}
+	}
+	if c.Room == nil {
+		c.Room = func() error { return nil }
 	}
 	c.AuthorityTTL = orDuration(c.AuthorityTTL, 5*time.Second)
 	c.InterruptGrace = orDuration(c.InterruptGrace, 10*time.Second)

@@ -17,6 +17,7 @@ const profile = events.Profile("default")
 type bus struct {
 	t    testing.TB
 	dir  string
+	free func() (uint64, error) // nil: as much as there is
 	node *node.Node
 }
 
@@ -33,7 +34,7 @@ func (b *bus) start() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	n, err := node.Start(ctx, node.Config{
-		Dir: b.dir, Logger: slog.New(slog.NewTextHandler(b.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), AuthorityTTL: 2 * time.Second,
+		Dir: b.dir, Logger: slog.New(slog.NewTextHandler(b.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), AuthorityTTL: 2 * time.Second, Free: b.free,
 	})
 	if err != nil {
 		b.t.Fatalf("start bus: %v", err)

@@ -53,7 +53,21 @@ func (t *term) take(m *nats.Msg) {
 		t.refused(caller, m, refusal)
 		return
 	}
+	if err := t.room(req); err != nil {
+		t.refuse(m.Reply, asError(err, events.CodeStoreFull))
+		return
+	}
 	t.dispatch(req)
+}
+
+// room refuses what would begin something that needs room to end. It is no dead letter:
+// that would need room as well.
+func (t *term) room(req *request) error {
+	switch req.data.(type) {
+	case events.Register, events.Submit, events.StartExec:
+		return t.cfg.Room()
+	}
+	return nil
 }
 
 // check decodes a message into a request or says why it is refused.

@@ -22,6 +22,7 @@ type Broker struct {
 	server    *server.Server
 	watcher   *watcher
 	socket    *operatorSocket
+	space     *space
 
 	stopOnce sync.Once
 	stopped  chan struct{}
@@ -79,6 +80,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	if err := b.prepareStore(ctx); err != nil {
 		return err
 	}
+	b.space = watchSpace(b) //nolint:contextcheck // it outlives the context of the start
 	if b.cfg.Private {
 		return nil
 	}

@@ -49,6 +49,9 @@ type Config struct {
 	// Private serves only this process: there is no operator socket and the run files
 	// name nobody. For one-shot commands, which end when they like.
 	Private bool
+	// Free returns how many bytes the store may still grow by; nil asks the filesystem
+	// of Dir. It has to be safe for concurrent use.
+	Free func() (uint64, error)
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 }
@@ -63,6 +66,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxStore == 0 {
 		c.MaxStore = DefaultMaxStore
+	}
+	if c.Free == nil {
+		dir := c.Dir
+		c.Free = func() (uint64, error) { return freeOf(dir) }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -37,6 +37,9 @@ func (b *Broker) stop() error {
 	if b.watcher != nil {
 		errs = append(errs, b.watcher.close())
 	}
+	if b.space != nil {
+		b.space.close()
+	}
 	if b.server != nil {
 		b.stopServer()
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	AcceptLoss bool
 	// AuthorityTTL is the ttl of the lease bus.authority; 0 for its default.
 	AuthorityTTL time.Duration
+	// Free is how much the store may still grow, as in broker.Config; nil asks the
+	// filesystem of Dir.
+	Free func() (uint64, error)
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 
@@ -47,7 +50,7 @@ type Node struct {
 
 	cancel   context.CancelCauseFunc
 	services sync.WaitGroup
-	authErr  chan error // one value, when the authority has ended
+	failed   chan error // the authority's end and the store's, a value each
 	stopOnce sync.Once
 	stopErr  error
 }
@@ -61,11 +64,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Private: cfg.offline, Logger: cfg.Logger})
+	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Private: cfg.offline, Free: cfg.Free, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, broker: b, authErr: make(chan error, 1)}
+	n := &Node{cfg: cfg, broker: b, failed: make(chan error, 2)}
 	if err := n.assemble(ctx); err != nil {
 		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
 	}
@@ -91,7 +94,7 @@ func (n *Node) assemble(ctx context.Context) error {
 	}
 	n.auth, err = authority.New(authority.Config{
 		Conn: n.system, Log: log, Leases: store, Registry: n.broker.Registry(),
-		Generation: generation, Regressed: n.lost, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true,
+		Generation: generation, Regressed: n.lost, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true, Room: n.broker.Room,
 		AuthorityTTL: n.cfg.AuthorityTTL,
 	})
 	if err != nil {
@@ -110,7 +113,15 @@ func (n *Node) run() {
 		if err != nil {
 			n.cfg.Logger.Error("authority ended", "error", err)
 		}
-		n.authErr <- err
+		n.failed <- err
+	})
+	n.services.Go(func() {
+		select {
+		case err := <-n.broker.Failed():
+			n.cfg.Logger.Error("store failed", "error", err)
+			n.failed <- err
+		case <-ctx.Done():
+		}
 	})
 	n.services.Go(func() { n.marks.Run(ctx) })
 }
@@ -121,8 +132,9 @@ func (n *Node) Broker() *broker.Broker { return n.broker }
 // Ready reports whether commands are answered.
 func (n *Node) Ready() bool { return n.auth != nil && n.auth.Active() }
 
-// Failed delivers the error with which the authority ended by itself.
-func (n *Node) Failed() <-chan error { return n.authErr }
+// Failed delivers the error with which the authority ended by itself or after which the
+// store cannot be written any more; the node has to be stopped then.
+func (n *Node) Failed() <-chan error { return n.failed }
 
 // Connect connects a principal that lives in this process only. The caller closes the
 // connection before the node is stopped.
