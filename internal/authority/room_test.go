@@ -17,7 +17,7 @@ func TestAFullFilesystemRefusesWhatBeginsAndTakesWhatEnds(t *testing.T) {
 	gw := b.connect("cli", events.RoleGateway)
 	host := b.connect("shell", events.RoleHost)
 	id := register(t, gw, "cli:room", events.Policy{Hosts: []events.PrincipalName{"shell"}})
-	do[events.Attached](t, host, events.CmdSessionAttach, events.Attach{Session: id, LeaseTTLMS: 15_000})
+	do[events.Attached](t, host, events.CmdSessionAttach, events.Attach{Session: id, Instance: host.Instance(), LeaseTTLMS: 15_000})
 	first := submit(t, gw, string(id), "before")
 
 	free.Store(4 << 10)

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"keryx/events"
 	"keryx/internal/broker"
@@ -41,39 +38,5 @@ func TestRoomIsRefusedWhileTheFilesystemIsNearlyFullAndComesBack(t *testing.T) {
 	case err := <-b.Failed():
 		t.Errorf("a store without room has failed: %v", err)
 	default:
-	}
-}
-
-// The server never writes to a stream again after one write has failed.
-func TestStoreThatFailedToWriteIsReported(t *testing.T) {
-	t.Parallel()
-	b, err := broker.Start(t.Context(), broker.Config{Dir: t.TempDir(), Private: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc, err := b.System("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		nc.Close()
-		if err := b.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	messages := filepath.Join(b.Dir(), "store", "jetstream", "$G", "streams", "KX_LOG", "msgs")
-	if err := errors.Join(os.RemoveAll(messages), os.WriteFile(messages, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Publish("kx.log.default.x", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-b.Failed():
-		if events.CodeOf(err) != events.CodeInternal {
-			t.Errorf("got %v, want code internal: there is room", err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("nobody is told")
 	}
 }
