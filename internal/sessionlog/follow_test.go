@@ -80,13 +80,10 @@ func k1Append(t *testing.T, l *sessionlog.Log, scope events.Scope, begun time.Ti
 	defer tick.Stop()
 	var last events.Ordinal
 	var seq events.Sequence
-	for range tick.C {
-		since := time.Since(begun)
-		// A slow machine appends for longer, so that there is enough to follow.
-		if (since > k1For && last >= k1Rate) || since > 20*time.Second {
-			break
-		}
-		for due := events.Ordinal(since.Seconds() * k1Rate); last < due; last++ {
+	for !enough(time.Since(begun), last) {
+		<-tick.C
+		due := events.Ordinal(time.Since(begun).Seconds() * k1Rate)
+		for ; last < due && !enough(time.Since(begun), last); last++ {
 			var err error
 			if seq, err = l.Append(t.Context(), message(t, scope, last+1, at(seq))); err != nil {
 				t.Errorf("append event %d: %v", last+1, err)
@@ -95,6 +92,12 @@ func k1Append(t *testing.T, l *sessionlog.Log, scope events.Scope, begun time.Ti
 		}
 	}
 	return last
+}
+
+// enough ends the appending: after its time, but a slow machine goes on until there is
+// something to follow.
+func enough(since time.Duration, last events.Ordinal) bool {
+	return (since > k1For && last >= k1Rate) || since > 20*time.Second
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
