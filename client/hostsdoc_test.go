@@ -20,8 +20,10 @@ import (
 func TestTheTranscriptForHostAuthorsIsWhatABusSays(t *testing.T) {
 	t.Parallel()
 	b := startBus(t)
-	p := &play{t: t, vars: map[string]string{}, told: make(chan *nats.Msg, 16),
-		agent: b.connect("agent", events.RoleHost), gw: b.connect("gw", events.RoleGateway)}
+	p := &play{
+		t: t, vars: map[string]string{}, told: make(chan *nats.Msg, 16),
+		agent: b.connect("agent", events.RoleHost), gw: b.connect("gw", events.RoleGateway),
+	}
 	p.vars["instance"] = string(p.agent.Instance())
 	orders := "kx.host.default.agent." + p.vars["instance"] + ".>"
 	if _, err := p.agent.NATS().ChanSubscribe(orders, p.told); err != nil {

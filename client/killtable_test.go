@@ -46,6 +46,7 @@ type scene struct {
 }
 
 func newScene(t *testing.T, caps ...events.Capability) *scene {
+	t.Helper()
 	s := &scene{bus: startBus(t), lease: time.Minute, caps: append(caps, events.CapSteer), told: make(chan *nats.Msg, 64)}
 	s.gwCreds = addPrincipal(t, s.node.Broker(), "gw", events.RoleGateway)
 	s.hostCreds = addPrincipal(t, s.node.Broker(), "agent", events.RoleHost)
@@ -257,6 +258,7 @@ func (s *scene) outcome(id events.ReceiptID) events.Outcome {
 }
 
 func eachStep(t *testing.T, f func(t *testing.T, step int)) {
+	t.Helper()
 	for step, name := range stepNames {
 		t.Run("when it is "+name, func(t *testing.T) {
 			t.Parallel()
@@ -268,6 +270,7 @@ func eachStep(t *testing.T, f func(t *testing.T, step int)) {
 func TestABusKilledAtEachStepLosesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	eachStep(t, func(t *testing.T, step int) {
+		t.Helper()
 		s := newScene(t, events.CapIdempotentOffer)
 		s.to(step)
 		s.restart()
@@ -311,6 +314,7 @@ func TestAHostKilledAtEachStepLosesAndRepeatsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachStep(t, func(t *testing.T, step int) {
+				t.Helper()
 				s := newScene(t, caps...)
 				s.lease = 2 * time.Second
 				s.to(step)
@@ -354,6 +358,7 @@ func TestAHostKilledAtEachStepLosesAndRepeatsNothing(t *testing.T) {
 func TestASenderKilledAtEachStepLearnsWhatBecameOfItsMessage(t *testing.T) {
 	t.Parallel()
 	eachStep(t, func(t *testing.T, step int) {
+		t.Helper()
 		s := newScene(t, events.CapIdempotentOffer)
 		s.to(step)
 		if err := s.gw.Close(); err != nil {
@@ -364,8 +369,11 @@ func TestASenderKilledAtEachStepLearnsWhatBecameOfItsMessage(t *testing.T) {
 		if s.message != "" && r.ID != s.message {
 			t.Errorf("the same key gave receipt %s, want %s", r.ID, s.message)
 		}
-		fates := []events.Fate{submitted: events.FateNeverStarted, waiting: events.FateNeverStarted, offered: events.FateNeverStarted,
-			accepted: events.FateRunning, running: events.FateRunning, steerTold: events.FateRunning, steerTaken: events.FateRunning, ended: events.FateEnded}
+		fates := []events.Fate{
+			submitted: events.FateNeverStarted, waiting: events.FateNeverStarted, offered: events.FateNeverStarted,
+			accepted: events.FateRunning, running: events.FateRunning, steerTold: events.FateRunning, steerTaken: events.FateRunning,
+			ended: events.FateEnded,
+		}
 		if got := r.Fate(); got != fates[step] {
 			t.Errorf("it was told %s, want %s", got, fates[step])
 		}

@@ -129,6 +129,7 @@ func TestNoRaceLeavesASessionIdleWithSomethingToDeliver(t *testing.T) {
 // hammer sends each message at the instant of a turn's start or end, of a detach, or of a
 // reset.
 func hammer(t *testing.T, gw *client.Conn, key string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	modes := []events.Mode{events.ModeEnqueue, events.ModeInterrupt, events.ModeMerge, events.ModeSteer}
@@ -151,7 +152,8 @@ func hammer(t *testing.T, gw *client.Conn, key string) {
 				return
 			}
 		case n%4 == 3:
-			time.Sleep(10 * time.Millisecond) // about when it is detached
+			at := time.NewTimer(10 * time.Millisecond) // about when it is detached
+			<-at.C
 		}
 	}
 	last, err := gw.Submit(ctx, events.Submit{To: key})
@@ -204,5 +206,41 @@ func TestTwoNamesOfOneSessionNeverRunTwoTurnsAtOnce(t *testing.T) {
 			t.Errorf("session %s ran %d turns, want %d", id, n, 2*rounds)
 		}
 		checkNeverWedged(t, gw, id)
+	}
+}
+
+func TestATurnThatDoesNotEndForAnInterruptIsLostAfterItsGrace(t *testing.T) {
+	t.Parallel()
+	b := startBus(t)
+	gw, agent := b.connect("gw", events.RoleGateway), b.connect("agent", events.RoleHost)
+	id := register(t, gw, "k", events.Policy{})
+	first := submit(t, gw, "k", "deaf")
+	h := attachFor(t, b, agent, id, time.Minute)
+	turn := h.accept()
+	begun := time.Now()
+	now := do[events.Receipt](t, gw, events.CmdContinuationSubmit, events.Submit{To: "k", Mode: events.ModeInterrupt})
+	if stop := wait(t, "the interrupt", h.stops); stop.Turn != turn || stop.Session != id {
+		t.Errorf("told to stop %+v", stop)
+	}
+	wait(t, "the interrupt once more", h.stops)
+	if r := settled(t, gw, first.ID); r.Outcome != events.OutcomeLost {
+		t.Errorf("the turn is %s", r.Outcome)
+	}
+	if took := time.Since(begun); took < 10*time.Second || took > 15*time.Second {
+		t.Errorf("it was lost after %v, want 10 s", took)
+	}
+	next := h.accept()
+	if e := h.end(next, events.OutcomeCompleted); e.Outcome != events.OutcomeCompleted {
+		t.Errorf("the next turn ended %+v", e)
+	}
+	if r := settled(t, gw, now.ID); r.Turn != next {
+		t.Errorf("the message that interrupts ran in turn %s, want %s", r.Turn, next)
+	}
+	if late := h.end(turn, events.OutcomeCompleted); !late.Late {
+		t.Errorf("the late report was answered %+v", late)
+	}
+	r := do[events.Receipt](t, gw, events.CmdContinuationReceipt, events.ReceiptShow{ID: first.ID})
+	if r.Fate() != events.FateReportedLate || r.Late != events.OutcomeCompleted {
+		t.Errorf("its receipt is %+v", r)
 	}
 }

@@ -37,7 +37,7 @@ func (s *State) edit(c Command, d events.Edit) (Decision, error) {
 	if s.Queue.KeptBytes()-idle.Size(it.Body)+idle.Size(d.Body) > idle.MaxWaitingBytes {
 		return Decision{}, s.queueFull()
 	}
-	return one(s.draft(events.TypeContinuationEdited, events.ContinuationEdited{Receipt: d.Receipt, Body: d.Body}))
+	return one(s.draft(events.TypeContinuationEdited, events.ContinuationEdited(d)))
 }
 
 // requeue puts an unresolved item back, or lets a held one go. One that waits already is

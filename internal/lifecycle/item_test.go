@@ -157,6 +157,7 @@ func TestCancelAndEditReachWhatWasNotAccepted(t *testing.T) {
 func TestAnUnresolvedItemIsRequeuedOrDiscardedByItsSenderOrTheOperator(t *testing.T) {
 	t.Parallel()
 	unresolved := func(t *testing.T) (*ledger, events.Fence, events.Receipt) {
+		t.Helper()
 		l := newLedger(t)
 		l.register(events.Policy{})
 		f := l.attach()

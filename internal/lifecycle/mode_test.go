@@ -170,8 +170,13 @@ func TestAdjacentItemsOfModeMergeBecomeOneTurn(t *testing.T) {
 		{"each one opens the window again", []sent{{0, events.ModeMerge}, {200 * ms, events.ModeMerge}, {300 * ms, events.ModeMerge}}, 300 * ms, 3},
 		{"another mode closes it at once", []sent{{0, events.ModeMerge}, {100 * ms, events.ModeMerge}, {100 * ms, events.ModeEnqueue}}, 0, 2},
 		{"nothing waits longer than the most", []sent{
-			{0, events.ModeMerge}, {290 * ms, events.ModeMerge}, {290 * ms, events.ModeMerge}, {290 * ms, events.ModeMerge},
-			{290 * ms, events.ModeMerge}, {290 * ms, events.ModeMerge}, {290 * ms, events.ModeMerge},
+			{0, events.ModeMerge},
+			{290 * ms, events.ModeMerge},
+			{290 * ms, events.ModeMerge},
+			{290 * ms, events.ModeMerge},
+			{290 * ms, events.ModeMerge},
+			{290 * ms, events.ModeMerge},
+			{290 * ms, events.ModeMerge},
 		}, 260 * ms, 7},
 	}
 	for _, tt := range tests {
