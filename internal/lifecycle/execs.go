@@ -66,7 +66,18 @@ func (x *execs) stopAll(reset bool) {
 
 // idle reports whether no exec runs that is to go on.
 func (x *execs) idle() bool {
-	return !slices.ContainsFunc(x.open, func(e Exec) bool { return !e.Stopping })
+	return x.running() == 0
+}
+
+// running returns how many execs go on.
+func (x *execs) running() int {
+	n := 0
+	for _, e := range x.open {
+		if !e.Stopping {
+			n++
+		}
+	}
+	return n
 }
 
 func (x *execs) end(id events.ExecID, kind events.Type, seq events.Sequence) bool {
@@ -125,6 +136,7 @@ func (s *State) foldExecLost(r events.Record, d events.ExecLost)       { s.endEx
 
 func (s *State) endExec(r events.Record, id events.ExecID) {
 	if s.execs.end(id, r.Type, r.Sequence) {
+		s.clocks.activity = r.Time // a session is not idle while its own work goes on
 		s.keepAnswer(r, events.Done{Sequence: r.Sequence})
 	}
 }

@@ -59,7 +59,7 @@ type State struct {
 
 // clocks are what owed work is measured from.
 type clocks struct {
-	activity time.Time // last registration, message or turn end
+	activity time.Time // last registration, message, or end of a turn or exec
 	hostLost time.Time // since when no host came back; zero when none was lost
 	idle     *events.SessionIdle
 	lastTurn events.TurnID // the turn that ended last, in this epoch

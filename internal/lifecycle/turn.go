@@ -143,9 +143,11 @@ func (s *State) endAgain(d events.End, t TurnEntry) (Decision, error) {
 	return one(draft)
 }
 
-// draftEnd ends a running turn and settles its items.
+// draftEnd ends a running turn and settles its items. What still runs then runs in the
+// background, whether its host knows of it or not.
 func (s *State) draftEnd(t TurnEntry, e events.TurnEnded) Draft {
 	e.Turn, e.Settled, e.Pending = t.Turn, t.Items, s.Queue.Pending()
+	e.BackgroundRunning = max(e.BackgroundRunning, s.execs.running())
 	draft := s.draft(events.TypeTurnEnded, e)
 	draft.Turn = t.Turn
 	return draft
