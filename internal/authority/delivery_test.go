@@ -99,7 +99,7 @@ func checkNeverWedged(t *testing.T, c *client.Conn, id events.SessionID) {
 // hammered are sessions with two names each, to which messages are sent in rounds.
 const (
 	hammered = 10
-	rounds   = 100 // of each
+	rounds   = 100 / slow // of each
 )
 
 func TestNoRaceLeavesASessionIdleWithSomethingToDeliver(t *testing.T) {

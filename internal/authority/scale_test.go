@@ -24,7 +24,7 @@ import (
 // should take each time.
 func TestManySessionsWithABacklogAreSettledInOrder(t *testing.T) {
 	t.Parallel()
-	n := 200
+	n := 200 / slow
 	if asked, err := strconv.Atoi(os.Getenv("KERYX_SESSIONS")); err == nil {
 		n = asked
 	}
