@@ -23,6 +23,9 @@ type Credentials struct {
 	Seed []byte
 }
 
+// ErrBadCredentials means that a credentials file does not hold credentials.
+var ErrBadCredentials = errors.New("not a credentials file")
+
 // ErrLoosePermissions means that others than its owner may read a credentials file.
 var ErrLoosePermissions = errors.New("others than the owner have rights on the credentials file; chmod 600 it")
 
@@ -83,7 +86,7 @@ func ReadCredentials(path string) (c Credentials, err error) {
 		return Credentials{}, fmt.Errorf("read credentials: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return Credentials{}, fmt.Errorf("read credentials %s: not a regular file", path)
+		return Credentials{}, fmt.Errorf("read credentials %s: not a regular file: %w", path, ErrBadCredentials)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return Credentials{}, fmt.Errorf("read credentials %s (mode %04o): %w", path, info.Mode().Perm(), ErrLoosePermissions)
@@ -93,7 +96,7 @@ func ReadCredentials(path string) (c Credentials, err error) {
 		return Credentials{}, fmt.Errorf("read credentials: %w", err)
 	}
 	if c, err = parseCredentials(b); err != nil {
-		return Credentials{}, fmt.Errorf("read credentials %s: %w", path, err)
+		return Credentials{}, fmt.Errorf("read credentials %s: %w: %w", path, ErrBadCredentials, err)
 	}
 	return c, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"path/filepath"
@@ -48,6 +49,9 @@ func DialOperator(ctx context.Context, dir string, profile events.Profile) (*Ope
 		return nil, fmt.Errorf("dial operator socket of %s: %w", dir, err)
 	}
 	g, err := ask(ctx, c, profile)
+	if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) { // it ended meanwhile
+		return nil, errors.Join(fmt.Errorf("ask for operator rights: %w", ErrNotRunning), c.Close())
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("ask for operator rights: %w", err), c.Close())
 	}

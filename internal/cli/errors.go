@@ -75,6 +75,7 @@ func CodeOf(err error) events.Code {
 	case errors.As(err, &reserved), errors.Is(err, nats.ErrAuthorization), errors.Is(err, fs.ErrPermission):
 		return events.CodeForbidden
 	case errors.Is(err, broker.ErrNotRunning), errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrConnectionClosed),
+		errors.Is(err, syscall.EADDRINUSE),
 		errors.Is(err, syscall.EPIPE): // nobody reads what is written
 		return events.CodeUnavailable
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -82,7 +83,7 @@ func CodeOf(err error) events.Code {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return events.CodeTimeout
 	case errors.Is(err, client.ErrLoosePermissions), errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist),
-		errors.Is(err, syscall.ENOTDIR), errors.Is(err, events.ErrBadID):
+		errors.Is(err, syscall.ENOTDIR), errors.Is(err, events.ErrBadID), errors.Is(err, client.ErrBadCredentials):
 		return events.CodeInvalid
 	}
 	return events.CodeInternal
