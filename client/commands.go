@@ -67,6 +67,49 @@ func (c *Conn) Receipt(ctx context.Context, id events.ReceiptID) (events.Receipt
 	return ask[events.Receipt](ctx, c, events.CmdContinuationReceipt, events.ReceiptShow{ID: id})
 }
 
+// Cancel takes back an item that was not accepted.
+func (c *Conn) Cancel(ctx context.Context, id events.ReceiptID, reason string) (events.Receipt, error) {
+	return ask[events.Receipt](ctx, c, events.CmdContinuationCancel, events.Cancel{Receipt: id, Reason: reason})
+}
+
+// Edit gives an item that was not accepted another body.
+func (c *Conn) Edit(ctx context.Context, id events.ReceiptID, body events.Body) (events.Receipt, error) {
+	return ask[events.Receipt](ctx, c, events.CmdContinuationEdit, events.Edit{Receipt: id, Body: body})
+}
+
+// Requeue puts an unresolved item back to the head of the queue, or releases a held one.
+func (c *Conn) Requeue(ctx context.Context, id events.ReceiptID) (events.Receipt, error) {
+	return ask[events.Receipt](ctx, c, events.CmdContinuationRequeue, events.Requeue{Receipt: id})
+}
+
+// Discard ends an unresolved item.
+func (c *Conn) Discard(ctx context.Context, id events.ReceiptID, reason string) (events.Receipt, error) {
+	return ask[events.Receipt](ctx, c, events.CmdContinuationDiscard, events.Discard{Receipt: id, Reason: reason})
+}
+
+// Turns yields the turns of a session, newest first, without their replies. The sequence
+// ends after the first error.
+func (c *Conn) Turns(ctx context.Context, to string) iter.Seq2[events.TurnView, error] {
+	return func(yield func(events.TurnView, error) bool) {
+		for q := (events.TurnList{To: to}); ; {
+			page, err := ask[events.TurnPage](ctx, c, events.CmdTurnList, q)
+			if err != nil {
+				yield(events.TurnView{}, err)
+				return
+			}
+			for _, t := range page.Turns {
+				if !yield(t, nil) {
+					return
+				}
+				q.Before = t.Turn
+			}
+			if !page.More || len(page.Turns) == 0 {
+				return
+			}
+		}
+	}
+}
+
 // Turn tells what is known of a turn, at any time.
 func (c *Conn) Turn(ctx context.Context, id events.TurnID) (events.TurnView, error) {
 	return ask[events.TurnView](ctx, c, events.CmdTurnShow, events.TurnShow{Turn: id})

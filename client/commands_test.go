@@ -127,6 +127,19 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 		"turn":    func() error { _, err := conn.Turn(ctx, turn); return err },
 		"submit":  func() error { return submitErr(ctx, conn, "text") },
 		"receipt": func() error { _, err := conn.Receipt(ctx, events.ReceiptID(events.NewID())); return err },
+		"cancel":  func() error { _, err := conn.Cancel(ctx, events.ReceiptID(events.NewID()), "why"); return err },
+		"edit": func() error {
+			_, err := conn.Edit(ctx, events.ReceiptID(events.NewID()), events.Body{Text: "x"})
+			return err
+		},
+		"requeue": func() error { _, err := conn.Requeue(ctx, events.ReceiptID(events.NewID())); return err },
+		"discard": func() error { _, err := conn.Discard(ctx, events.ReceiptID(events.NewID()), "why"); return err },
+		"turns": func() error {
+			for _, err := range conn.Turns(ctx, "k") {
+				return err
+			}
+			return nil
+		},
 		"accept": func() error {
 			_, err := conn.Accept(ctx, events.Accept{Session: id, Fence: fence, Offer: events.OfferID(events.NewID()), Turn: turn})
 			return err

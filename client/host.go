@@ -22,7 +22,8 @@ type HostConfig struct {
 	// must return soon then. A panic ends the turn as failed.
 	Handle func(ctx context.Context, t *Turn) Result
 	// Capabilities beyond interrupt and idempotent_offer, which every host of this
-	// package has.
+	// package has: with merge a turn may have several items, with steer the handler
+	// serves [Turn.Steers].
 	Capabilities []events.Capability
 	// LeaseTTL is how long this host may be silent before its sessions are taken from
 	// it. Default 15 s; at least 2 s.

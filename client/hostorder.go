@@ -35,6 +35,8 @@ func (h *host) order(m *nats.Msg) {
 		if err = json.Unmarshal(m.Data, &o.Offer); err == nil {
 			h.offer(o)
 		}
+	case events.HostSteer:
+		err = h.steer(m)
 	case events.HostInterrupt:
 		var i events.InterruptTurn
 		if err = json.Unmarshal(m.Data, &i); err == nil {

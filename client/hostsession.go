@@ -32,7 +32,7 @@ func isNews(m *nats.Msg) bool {
 	switch events.Type(m.Header.Get("ce-type")) {
 	case events.TypeSessionRegistered, events.TypeSessionAttached, events.TypeSessionDetached,
 		events.TypeSessionReset, events.TypeSessionFinalized,
-		events.TypeContinuationQueued, events.TypeContinuationRequeued:
+		events.TypeContinuationQueued, events.TypeContinuationRequeued, events.TypeContinuationReleased:
 		return true
 	}
 	return false

@@ -102,14 +102,15 @@ func (h *host) detachIdle() {
 	var idle []*hosted
 	for _, e := range h.sessions {
 		if e.attached && e.running == nil && now-e.idleFrom >= h.cfg.IdleDetach {
+			e.attached = false // no offer begins a turn any more, and no look attaches before the detach
 			idle = append(idle, e)
 		}
 	}
 	h.mu.Unlock()
 	for _, e := range idle {
 		h.spawn(func() {
-			h.drop(e)
 			h.detach(h.life, e)
+			h.drop(e)
 		})
 	}
 }

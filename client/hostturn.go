@@ -14,6 +14,7 @@ import (
 type runningTurn struct {
 	id     events.TurnID
 	cancel context.CancelCauseFunc
+	steers chan Steer // nil for a host that cannot steer
 }
 
 // startLocked begins a turn, which lives in ctx whoever told of its offer.
@@ -22,9 +23,13 @@ func (h *host) startLocked(ctx context.Context, e *hosted, o order) {
 	id := events.TurnID(events.NewID())
 	e.remember(knownOffer{id: o.Offer.Offer, turn: id})
 	e.running = &runningTurn{id: id, cancel: cancel}
+	if h.canSteer() {
+		e.running.steers = make(chan Steer, steersWaiting)
+	}
+	steers := e.running.steers
 	h.spawnLocked(func() {
 		defer cancel(nil)
-		h.turn(ctx, e, o, id)
+		h.turn(ctx, e, o, id, steers)
 	})
 }
 
@@ -46,7 +51,7 @@ func (h *host) declineLocked(e *hosted, o order, why string) {
 // turn runs one turn from accept to end. The accept is sent until it is answered,
 // whatever becomes of the turn: only the answer tells whether the bus has recorded it,
 // and a recorded turn has to end.
-func (h *host) turn(ctx context.Context, e *hosted, o order, id events.TurnID) {
+func (h *host) turn(ctx context.Context, e *hosted, o order, id events.TurnID, steers <-chan Steer) {
 	accepted, err := h.accept(ctx, e, o, id)
 	if err != nil {
 		h.free(e)
@@ -58,7 +63,7 @@ func (h *host) turn(ctx context.Context, e *hosted, o order, id events.TurnID) {
 	h.mu.Unlock()
 	t := &Turn{
 		ID: id, Session: e.id, Epoch: accepted.Epoch, Fence: o.Fence, Items: o.Items, Names: o.Names,
-		Target: target, conn: h.conn, lost: func() { h.lose(e.id, o.Fence) },
+		Target: target, conn: h.conn, steers: steers, lost: func() { h.lose(e.id, o.Fence) },
 	}
 	var r Result
 	if ctx.Err() == nil {

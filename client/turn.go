@@ -115,8 +115,9 @@ type Turn struct {
 	// Target is where the session runs commands by default; empty if it has none.
 	Target events.TargetName
 
-	conn *Conn
-	lost func() // this host no longer drives the session
+	conn   *Conn
+	steers <-chan Steer
+	lost   func() // this host no longer drives the session
 
 	mu    sync.Mutex
 	parts uint64

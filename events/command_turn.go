@@ -38,6 +38,11 @@ type ItemView struct {
 	Text     string        `json:"text"`
 	Sender   PrincipalName `json:"sender"`
 	QueuedAt time.Time     `json:"queued_at"`
+	Mode     Mode          `json:"mode,omitempty"`
+	// Reason says why the item is kept back or unresolved.
+	Reason    string    `json:"reason,omitempty"`
+	NotBefore time.Time `json:"not_before,omitzero"` // when the item is due
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // when it is of no use any more
 }
 
 // ExecView is an exec that has not ended.
@@ -52,8 +57,9 @@ type ExecView struct {
 	PID     int  `json:"pid,omitempty"`
 }
 
-// Accept takes an offer as a turn. The host begins the turn only after the answer.
-// Answer: [Accepted].
+// Accept takes an offer as a turn, or a steer into the running turn, which it names.
+// The host begins the turn, or tells the agent, only after the answer. Answer:
+// [Accepted].
 type Accept struct {
 	Session SessionID `json:"session"`
 	Fence   Fence     `json:"fence"`
@@ -107,42 +113,22 @@ type Interrupt struct {
 	Turn TurnID `json:"turn,omitempty"`
 }
 
+// TurnList asks for the turns of a session, newest first. Answer: [TurnPage].
+type TurnList struct {
+	To string `json:"to"`
+	// Before is the last turn of the page before.
+	Before TurnID `json:"before,omitempty"`
+	// Limit is 1 to 1,000; default 100.
+	Limit int `json:"limit,omitempty"`
+}
+
+// TurnPage is a page of turns, without their replies.
+type TurnPage struct {
+	Turns []TurnView `json:"turns"`
+	More  bool       `json:"more"`
+}
+
 // TurnShow asks for a turn by id, at any time. Answer: [TurnView].
 type TurnShow struct {
 	Turn TurnID `json:"turn"`
-}
-
-// Submit puts a message into a session. Answer: [Receipt].
-type Submit struct {
-	// To is a session id or any name.
-	To   string `json:"to"`
-	Body Body   `json:"body"`
-	// Mode is "enqueue" unless set.
-	Mode Mode `json:"mode,omitempty"`
-	// Allow are the modes to take, in this order, if the host cannot do the mode.
-	Allow []Mode `json:"allow,omitempty"`
-	// Kind is "user" unless set.
-	Kind           ItemKind `json:"kind,omitempty"`
-	IdempotencyKey string   `json:"idempotency_key,omitempty"`
-	OnReset        OnReset  `json:"on_reset,omitempty"`
-	// Follow lets a name of an ended epoch mean the session as it is now.
-	Follow bool `json:"follow,omitempty"`
-}
-
-// Receipt tells where an item stands.
-type Receipt struct {
-	ID       ReceiptID `json:"id"`
-	Session  SessionID `json:"session"`
-	Epoch    Epoch     `json:"epoch"`
-	Sequence Sequence  `json:"sequence"`
-	State    ItemState `json:"state"`
-	// Outcome, Turn and Reason are set as far as the state has them.
-	Outcome Outcome `json:"outcome,omitempty"`
-	Turn    TurnID  `json:"turn,omitempty"`
-	Reason  string  `json:"reason,omitempty"`
-}
-
-// ReceiptShow asks for a receipt by id, at any time. Answer: [Receipt].
-type ReceiptShow struct {
-	ID ReceiptID `json:"id"`
 }

@@ -35,6 +35,7 @@ const (
 	CodeTargetUnsupported   Code = "target_unsupported"
 	CodeBusy                Code = "busy"
 	CodeUnsupported         Code = "unsupported"
+	CodeWrongState          Code = "wrong_state"
 	CodeIdempotencyConflict Code = "idempotency_conflict"
 	CodeTooOld              Code = "too_old"
 	CodeQueueFull           Code = "queue_full"
@@ -88,6 +89,7 @@ func Codes() []CodeInfo {
 		{CodeTargetUnsupported, "the runner cannot route to this target", false, true, 501},
 		{CodeBusy, "a turn runs and the mode does not wait", true, true, 409},
 		{CodeUnsupported, "the host or bus cannot do this mode and no downgrade was allowed", false, true, 501},
+		{CodeWrongState, "the item is not in a state in which this can be done; the details say in which", false, true, 409},
 		{CodeIdempotencyConflict, "the idempotency key was used for another body", false, true, 409},
 		{CodeTooOld, "the command is older than what the bus remembers of answers", false, true, 410},
 		{CodeQueueFull, "the session has too many waiting items", true, true, 429},

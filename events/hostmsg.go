@@ -12,6 +12,18 @@ type Offer struct {
 	Names      Names     `json:"names"`
 }
 
+// Steer tells a host of items for the running turn (kx.host ... .steer). It answers
+// with [Accept], naming that turn, or [Decline].
+type Steer struct {
+	Session    SessionID `json:"session"`
+	Epoch      Epoch     `json:"epoch"`
+	Fence      Fence     `json:"fence"`
+	Offer      OfferID   `json:"offer"`
+	Turn       TurnID    `json:"turn"`
+	Items      []Item    `json:"items"`
+	DeadlineMS int64     `json:"deadline_ms"`
+}
+
 // InterruptTurn tells a host to abort a turn and end it (kx.host ... .interrupt).
 type InterruptTurn struct {
 	Session    SessionID `json:"session"`

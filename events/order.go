@@ -11,6 +11,7 @@ type OrderEntry struct {
 func Orders() []OrderEntry {
 	return []OrderEntry{
 		{"keryx.order.offer.v1", fresh[Offer]},
+		{"keryx.order.steer.v1", fresh[Steer]},
 		{"keryx.order.interrupt.v1", fresh[InterruptTurn]},
 		{"keryx.order.detached.v1", fresh[HostDetach]},
 		{"keryx.order.start.v1", fresh[StartOrder]},

@@ -28,6 +28,8 @@ type Policy struct {
 	Lifetime Lifetime `json:"lifetime,omitempty"`
 	// Target is where the session's host runs commands by default.
 	Target TargetName `json:"target,omitempty"`
+	// Peers lets other principals send items of kind peer into the session.
+	Peers bool `json:"peers,omitempty"`
 }
 
 // OwnedName is a name with who gave it and in which epoch. Current names lead to

@@ -32,6 +32,13 @@ type TurnStarted struct {
 	TaskID   TaskID        `json:"task_id,omitempty"`
 }
 
+// TurnSteered says that the host took items into a running turn; they settle with it.
+type TurnSteered struct {
+	Turn  TurnID      `json:"turn"`
+	Offer OfferID     `json:"offer"`
+	Items []ReceiptID `json:"items"`
+}
+
 // TurnEnded ends a turn, once, and settles its items.
 type TurnEnded struct {
 	Turn    TurnID  `json:"turn"`

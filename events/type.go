@@ -51,6 +51,7 @@ const (
 	TypeSessionFinalized  Type = "keryx.session.finalized.v1"
 
 	TypeTurnStarted      Type = "keryx.turn.started.v1"
+	TypeTurnSteered      Type = "keryx.turn.steered.v1"
 	TypeTurnEnded        Type = "keryx.turn.ended.v1"
 	TypeTurnReportedLate Type = "keryx.turn.reported_late.v1"
 
@@ -59,6 +60,14 @@ const (
 	TypeContinuationRequeued    Type = "keryx.continuation.requeued.v1"
 	TypeContinuationUnresolved  Type = "keryx.continuation.unresolved.v1"
 	TypeContinuationInvalidated Type = "keryx.continuation.invalidated.v1"
+
+	TypeContinuationEdited     Type = "keryx.continuation.edited.v1"
+	TypeContinuationDowngraded Type = "keryx.continuation.downgraded.v1"
+	TypeContinuationHeld       Type = "keryx.continuation.held.v1"
+	TypeContinuationReleased   Type = "keryx.continuation.released.v1"
+	TypeContinuationExpired    Type = "keryx.continuation.expired.v1"
+	TypeContinuationCancelled  Type = "keryx.continuation.cancelled.v1"
+	TypeContinuationDiscarded  Type = "keryx.continuation.discarded.v1"
 
 	TypeTargetRegistered Type = "keryx.target.registered.v1"
 	TypeTargetWithdrawn  Type = "keryx.target.withdrawn.v1"
@@ -90,9 +99,14 @@ const (
 	CmdTurnEnd       Type = "keryx.cmd.turn.end.v1"
 	CmdTurnInterrupt Type = "keryx.cmd.turn.interrupt.v1"
 	CmdTurnShow      Type = "keryx.cmd.turn.show.v1"
+	CmdTurnList      Type = "keryx.cmd.turn.list.v1"
 
 	CmdContinuationSubmit  Type = "keryx.cmd.continuation.submit.v1"
 	CmdContinuationReceipt Type = "keryx.cmd.continuation.receipt.v1"
+	CmdContinuationCancel  Type = "keryx.cmd.continuation.cancel.v1"
+	CmdContinuationEdit    Type = "keryx.cmd.continuation.edit.v1"
+	CmdContinuationRequeue Type = "keryx.cmd.continuation.requeue.v1"
+	CmdContinuationDiscard Type = "keryx.cmd.continuation.discard.v1"
 
 	CmdTargetRegister Type = "keryx.cmd.target.register.v1"
 	CmdTargetWithdraw Type = "keryx.cmd.target.withdraw.v1"

@@ -34,6 +34,10 @@ func printView(w io.Writer, v events.SessionView) error {
 	s.host(v)
 	s.policy(v.Policy)
 	s.work(v)
+	return s.print(w)
+}
+
+func (s *sheet) print(w io.Writer) error {
 	if _, err := io.WriteString(w, s.b.String()); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

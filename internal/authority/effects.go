@@ -68,6 +68,9 @@ func (l *lane) perform(effects []lifecycle.Effect) {
 		case lifecycle.SendOffer:
 			l.offerSent = time.Now()
 			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostOffer), e.Offer, l.trace)
+		case lifecycle.SendSteer:
+			l.offerSent = time.Now()
+			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostSteer), e.Steer, l.trace)
 		case lifecycle.SendDetached:
 			l.t.tell(events.HostSubject(l.profile, e.Host, e.Instance, events.HostDetached), e.Order, l.trace)
 		case lifecycle.SendStart:
@@ -85,7 +88,11 @@ func (l *lane) settle(ctx context.Context) {
 		return
 	}
 	for range maxSteps {
-		if l.timeOut(ctx) || l.owe(ctx) {
+		if l.timeOut(ctx) {
+			continue
+		}
+		l.abort() // before owe, which asks to be woken for the deadline
+		if l.owe(ctx) {
 			continue
 		}
 		if len(l.parked) > 0 && l.state.Running() == nil {
@@ -97,13 +104,38 @@ func (l *lane) settle(ctx context.Context) {
 	l.t.logger.Error("session owes without end", "session", l.id)
 }
 
+// abort tells the host to end the running turn if an item interrupts it. What is to be
+// aborted is a matter of the log; only the deadline is this authority's own.
+func (l *lane) abort() {
+	i, ok := lifecycle.Aborting(&l.state)
+	if ok && l.interrupted != i.Turn && !l.t.cfg.Offline {
+		l.setDeadline(i)
+		l.sendInterrupt(i)
+	}
+}
+
+// setDeadline begins the grace of an interrupted turn, once.
+func (l *lane) setDeadline(i lifecycle.Interruption) {
+	if l.interrupted == i.Turn {
+		return
+	}
+	l.interrupted, l.deadline = i.Turn, time.Now().Add(l.t.cfg.InterruptGrace)
+	if l.t.cfg.Offline { // no host can be connected, so none will end it
+		l.deadline = time.Now()
+	}
+}
+
 // timeOut ends an interrupted turn as lost when its host did not end it in time.
 func (l *lane) timeOut(ctx context.Context) bool {
 	turn := l.state.Running()
-	if turn == nil || l.deadline.IsZero() || time.Now().Before(l.deadline) {
+	if turn == nil || turn.Turn != l.interrupted {
+		l.interrupted, l.deadline = "", time.Time{} // it has ended
 		return false
 	}
-	l.deadline = time.Time{}
+	if l.deadline.IsZero() || time.Now().Before(l.deadline) {
+		return false
+	}
+	l.deadline = time.Now().Add(ownRetry)
 	l.internal(ctx, lifecycle.TurnTimeout{Turn: turn.Turn})
 	return true
 }

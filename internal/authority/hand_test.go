@@ -17,6 +17,7 @@ type byHand struct {
 	conn   *client.Conn
 	id     events.SessionID
 	fence  events.Fence
+	ttl    time.Duration
 	offers chan events.Offer
 	stops  chan events.InterruptTurn
 }
@@ -24,7 +25,13 @@ type byHand struct {
 // attachByHand attaches a host instance to a session and listens to what it is told.
 func attachByHand(t testing.TB, b *bus, c *client.Conn, id events.SessionID) *byHand {
 	t.Helper()
-	h := &byHand{t: t, conn: c, id: id, offers: make(chan events.Offer, 64), stops: make(chan events.InterruptTurn, 64)}
+	return attachFor(t, b, c, id, 2*time.Second)
+}
+
+// attachFor is attachByHand for a host that may be silent for ttl.
+func attachFor(t testing.TB, b *bus, c *client.Conn, id events.SessionID, ttl time.Duration) *byHand {
+	t.Helper()
+	h := &byHand{t: t, conn: c, id: id, ttl: ttl, offers: make(chan events.Offer, 64), stops: make(chan events.InterruptTurn, 64)}
 	p := c.Principal()
 	sub, err := c.NATS().Subscribe(events.HostAll(p.Profile, p.Name, c.Instance()), h.take)
 	if err != nil {
@@ -41,7 +48,7 @@ func attachByHand(t testing.TB, b *bus, c *client.Conn, id events.SessionID) *by
 func (h *byHand) attach() {
 	h.t.Helper()
 	h.fence = do[events.Attached](h.t, h.conn, events.CmdSessionAttach, events.Attach{
-		Session: h.id, Instance: h.conn.Instance(), LeaseTTLMS: 2000,
+		Session: h.id, Instance: h.conn.Instance(), LeaseTTLMS: h.ttl.Milliseconds(),
 		Capabilities: []events.Capability{events.CapInterrupt, events.CapIdempotentOffer},
 	}).Fence
 }

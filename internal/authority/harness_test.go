@@ -162,9 +162,14 @@ func count(rs []events.Record, t events.Type) int {
 // serve runs a host until the test ends.
 func (b *bus) serve(c *client.Conn, handle func(context.Context, *client.Turn) client.Result) {
 	b.t.Helper()
+	b.serveWith(c, client.HostConfig{Handle: handle})
+}
+
+func (b *bus) serveWith(c *client.Conn, cfg client.HostConfig) {
+	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- c.ServeHost(ctx, client.HostConfig{Handle: handle}) }()
+	go func() { done <- c.ServeHost(ctx, cfg) }()
 	b.t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil && ctx.Err() == nil {

@@ -30,12 +30,13 @@ type lane struct {
 	state   lifecycle.State
 
 	// The rest belongs to the lane's goroutine alone.
-	unread    bool // the log has the session, the state has not
-	parked    []*parked
-	deadline  time.Time // for the host to end the interrupted turn
-	offerSent time.Time // when the open offer was last told
-	reminders map[reminderKey]*reminder
-	trace     trace // of the command in hand; orders that follow from it carry it
+	unread      bool // the log has the session, the state has not
+	parked      []*parked
+	interrupted events.TurnID // the turn that its host was told to abort
+	deadline    time.Time     // for the host to end it
+	offerSent   time.Time     // when the open offer was last told
+	reminders   map[reminderKey]*reminder
+	trace       trace // of the command in hand; orders that follow from it carry it
 }
 
 // errMoved means that the request belongs to another lane by now.
@@ -198,7 +199,7 @@ func (l *lane) command(req *request) (lifecycle.Command, error) {
 
 // via is the name through which a request found this session, as the session has it.
 func (l *lane) via(req *request) *events.OwnedName {
-	if req.session() != "" {
+	if req.session() != "" || req.receipt() != "" {
 		return nil
 	}
 	if _, isRegister := req.data.(events.Register); isRegister {
@@ -236,19 +237,14 @@ func (l *lane) joinParked(req *request) bool {
 func (l *lane) park(req *request, i *lifecycle.Interruption) {
 	req.data = lifecycle.Command{Data: req.data}.Pinned(*i).Data
 	l.parked = append(l.parked, &parked{req: req})
-	if l.deadline.IsZero() {
-		l.deadline = time.Now().Add(l.t.cfg.InterruptGrace)
-	}
-	if l.t.cfg.Offline { // no host can be connected, so none will end it
-		l.deadline = time.Now()
-	}
+	l.setDeadline(*i)
 	l.sendInterrupt(*i)
 }
 
 // unpark decides the parked requests again, in their order.
 func (l *lane) unpark(ctx context.Context) {
 	waiting := l.parked
-	l.parked, l.deadline = nil, time.Time{}
+	l.parked = nil
 	for _, p := range waiting {
 		answer, parkedFor, err := l.decide(ctx, p.req)
 		if parkedFor != nil {

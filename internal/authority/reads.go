@@ -41,6 +41,9 @@ func (t *term) read(req *request) {
 		t.behindLane(req, t.sessions.byTurn(req.caller.Profile, d.Turn), func() {
 			t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.turn(ctx, req.caller.Profile, d.Turn)) })
 		})
+	case events.TurnList:
+		l, _, _ := t.resolve(req.caller.Profile, d.To) // turns itself says why there is none
+		t.behindLane(req, l, func() { t.reply(req)(t.turns(req.caller.Profile, d)) })
 	case events.SessionList:
 		t.reply(req)(t.list(req.caller.Profile, d), nil)
 	case events.SessionShow:
@@ -150,13 +153,13 @@ func (t *term) show(p events.Profile, to string) (events.SessionView, error) {
 func (t *term) receipt(p events.Profile, id events.ReceiptID) (events.Receipt, error) {
 	l := t.sessions.byReceipt(p, id)
 	if l == nil {
-		return events.Receipt{}, events.Errorf(events.CodeUnknownReceipt, "no item has the receipt %s", id)
+		return events.Receipt{}, unknownReceipt(id)
 	}
 	var r events.Receipt
 	var ok bool
 	l.view(func(s *lifecycle.State) { r, ok = s.Receipt(id) })
 	if !ok {
-		return r, events.Errorf(events.CodeUnknownReceipt, "no item has the receipt %s", id)
+		return r, unknownReceipt(id)
 	}
 	return r, nil
 }
@@ -217,6 +220,19 @@ func (t *term) tip(p events.Profile, scope events.Scope) (events.Tip, bool) {
 	}
 	l.view(func(s *lifecycle.State) { tip.Sequence, tip.Ordinal = s.LastSequence, s.LastOrdinal })
 	return tip, tip.Sequence != 0
+}
+
+// turnsLimit is how many turns a page has unless it says otherwise.
+const turnsLimit = 100
+
+func (t *term) turns(p events.Profile, q events.TurnList) (events.TurnPage, error) {
+	l, _, err := t.resolve(p, q.To)
+	if err != nil {
+		return events.TurnPage{}, err
+	}
+	var page events.TurnPage
+	l.view(func(s *lifecycle.State) { page.Turns, page.More = s.TurnList(q.Before, orInt(q.Limit, turnsLimit)) })
+	return page, nil
 }
 
 // turn reads what is known of a turn: its place from the fold, its words from the log.

@@ -135,6 +135,12 @@ func (t *term) laneFor(req *request) (*lane, error) {
 	if d, ok := req.data.(events.Register); ok {
 		return t.laneForNames(req.caller.Profile, d.Names)
 	}
+	if id := req.receipt(); id != "" {
+		if l := t.sessions.byReceipt(req.caller.Profile, id); l != nil {
+			return l, nil
+		}
+		return nil, unknownReceipt(id)
+	}
 	if id := req.session(); id != "" {
 		if l := t.sessions.lane(req.caller.Profile, id); l != nil {
 			return l, nil
@@ -143,6 +149,25 @@ func (t *term) laneFor(req *request) (*lane, error) {
 	}
 	l, _, err := t.resolve(req.caller.Profile, req.target())
 	return l, err
+}
+
+// receipt is the item a request names; empty if it names none.
+func (r *request) receipt() events.ReceiptID {
+	switch d := r.data.(type) {
+	case events.Cancel:
+		return d.Receipt
+	case events.Edit:
+		return d.Receipt
+	case events.Requeue:
+		return d.Receipt
+	case events.Discard:
+		return d.Receipt
+	}
+	return ""
+}
+
+func unknownReceipt(id events.ReceiptID) error {
+	return events.Errorf(events.CodeUnknownReceipt, "no item has the receipt %s", id)
 }
 
 func unknownSession(to string) error {

@@ -26,6 +26,12 @@ func (r *runner) fold(ctx context.Context, rec events.Record) error {
 		return with(rec, func(d events.ContinuationUnresolved) {
 			r.undelivered(d.Items, "nobody knows whether it ran: "+d.Reason)
 		})
+	case events.TypeContinuationExpired:
+		return with(rec, func(d events.ContinuationExpired) { r.undelivered(d.Items, "not in time") })
+	case events.TypeContinuationCancelled:
+		return with(rec, func(d events.ContinuationCancelled) { r.undelivered(d.Items, "taken back") })
+	case events.TypeContinuationDiscarded:
+		return with(rec, func(d events.ContinuationDiscarded) { r.undelivered(d.Items, "given up") })
 	case events.TypeTurnStarted:
 		return with(rec, func(d events.TurnStarted) { r.started(ctx, rec, d) })
 	case events.TypeTurnEnded:

@@ -9,9 +9,13 @@
 // items leaves them unresolved: they are never offered again by guess, and block
 // nothing else. Items that no longer fit their session are invalidated.
 //
-// At most one offer is open, and today it holds one item. Offers name lists of items
-// because merged modes will put several into one; an [Entry] is the place for the
-// time limits and bindings of later modes.
+// At most one offer is open. It holds one item, or the run of items of mode merge at
+// the head; during a turn it is a steer, an item for that turn. Items that are not due
+// yet, and automatic ones over the budget, are kept apart and hold up nothing; an event
+// releases them.
+//
+// An item that is bound to something is marked as unfit by the change itself, so that
+// changing back does not revive it, whenever the event that invalidates it is written.
 //
 // # Guaranteed
 //

@@ -102,7 +102,10 @@ func (q *Queue) Remember(keys []events.KeyedReceipt) {
 			if r.State == events.StateOffered { // an offer does not outlive its epoch
 				r.State = events.StateQueued
 			}
-			q.stand(r.ID, Standing{r.Epoch, r.Sequence, r.State, r.Outcome, r.Turn, r.Reason})
+			q.stand(r.ID, Standing{
+				Epoch: r.Epoch, Sequence: r.Sequence, State: r.State, Outcome: r.Outcome, Turn: r.Turn,
+				Reason: r.Reason, Sender: k.Sender, Mode: r.Mode, Asked: r.DowngradedFrom, Late: r.Late,
+			})
 		}
 		id := keyID{k.Sender, k.Key}
 		if _, ok := q.keys.uses[id]; !ok {

@@ -16,6 +16,17 @@ const (
 	// OfferDeadline is how long a host has to answer an offer.
 	OfferDeadline = 5 * time.Second
 
+	// MergeWindow is how long after an item of mode merge another one joins it, and how
+	// long it waits for one.
+	MergeWindow = 300 * time.Millisecond
+	// MergeMost is how long after the first of them an item joins at most.
+	MergeMost = 2 * time.Second
+	// MaxMerge and MaxMergeBytes bound what becomes one turn.
+	MaxMerge      = 100
+	MaxMergeBytes = 512 << 10
+	// Budget is how many automatic items are accepted in a row without one of a user.
+	Budget = 20
+
 	firstDelay = time.Second
 	maxDelay   = 30 * time.Second
 )

@@ -65,7 +65,7 @@ func TestWhatBecomesOfAnOffer(t *testing.T) {
 	}{
 		{"it is open until something happens", func(*idle.Queue) {}, events.StateOffered, []string{"a", "b"}, true},
 		{"accepted, its item is the turn's", func(q *idle.Queue) { q.Accept([]events.ReceiptID{"a"}, "t") }, events.StateAccepted, []string{"b"}, false},
-		{"declined, its item waits at the head", func(q *idle.Queue) { q.Requeue([]events.ReceiptID{"a"}, start.Add(time.Second)) }, events.StateQueued, []string{"a", "b"}, false},
+		{"declined, its item waits at the head", func(q *idle.Queue) { q.Requeue("o", []events.ReceiptID{"a"}, start.Add(time.Second)) }, events.StateQueued, []string{"a", "b"}, false},
 		{"withdrawn, its item waits at the head", (*idle.Queue).Withdraw, events.StateQueued, []string{"a", "b"}, false},
 		{"without an answer, its item is unresolved", func(q *idle.Queue) { q.Unresolve([]events.ReceiptID{"a"}, "silence") }, events.StateUnresolved, []string{"b"}, false},
 		{"invalidated, its item is over", func(q *idle.Queue) { q.Invalidate([]events.ReceiptID{"a"}, "end") }, events.StateInvalidated, []string{"b"}, false},
@@ -96,7 +96,7 @@ func TestAnUnresolvedItemComesBackOnlyWhenRequeued(t *testing.T) {
 	if diff := cmp.Diff([]string{"b"}, ids(q.Waiting())); diff != "" {
 		t.Fatalf("waiting (-want +got):\n%s", diff)
 	}
-	q.Requeue([]events.ReceiptID{"a"}, time.Time{})
+	q.Requeue("o", []events.ReceiptID{"a"}, time.Time{})
 	if diff := cmp.Diff([]string{"a", "b"}, ids(q.Waiting())); diff != "" || len(q.Unresolved()) != 0 {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
@@ -176,31 +176,48 @@ func TestAnyEventsKeepEachItemInOneState(t *testing.T) {
 func move(rt *rapid.T, q *idle.Queue, id events.ReceiptID) {
 	turn := events.TurnID(rapid.SampledFrom([]string{"t1", "t2"}).Draw(rt, "turn"))
 	one := []events.ReceiptID{id}
-	switch rapid.IntRange(0, 8).Draw(rt, "move") {
-	case 0, 1:
-		q.Enqueue(item(string(id)))
-	case 2:
-		q.Offer(offer(id))
-	case 3:
-		q.Accept(one, turn)
-	case 4:
-		q.Settle(one, turn, events.OutcomeCompleted)
-	case 5:
-		q.Requeue(one, start)
-	case 6:
-		q.Unresolve(one, "silence")
-	case 7:
-		q.Invalidate(one, "end")
-	case 8:
-		q.Restart(q.Waiting())
+	moves := []func(){
+		func() { q.Enqueue(drawItem(rt, id)) },
+		func() { q.Enqueue(drawItem(rt, id)) },
+		func() { q.Interrupt(drawItem(rt, id), turn) },
+		func() { q.Offer(offer(id)) },
+		func() { q.Offer(idle.Offer{ID: "s", Items: one, Turn: turn, At: start}) },
+		func() { q.Accept(one, turn) },
+		func() { q.Settle(one, turn, events.OutcomeCompleted) },
+		func() { q.Requeue("o", one, start) },
+		func() { q.Unresolve(one, "silence") },
+		func() { q.Invalidate(one, "end") },
+		func() { q.End(one, events.StateCancelled, "") },
+		func() { q.Edit(id, events.Body{Text: "edited"}) },
+		func() { q.Downgrade(id, events.ModeSteer, events.ModeEnqueue) },
+		func() { q.Hold(one, "budget") },
+		func() { q.Release(one) },
+		func() { q.Unfit(events.BindSource, "moved") },
+		func() { q.Withdraw() },
+		func() { q.Late(turn, events.OutcomeFailed) },
+		func() { q.Restart(q.Waiting()) },
 	}
+	rapid.SampledFrom(moves).Draw(rt, "move")()
 }
 
-// check holds where each item is kept against what its receipt says.
+func drawItem(rt *rapid.T, id events.ReceiptID) events.Item {
+	it := item(string(id))
+	it.Mode = rapid.SampledFrom([]events.Mode{events.ModeEnqueue, events.ModeMerge, events.ModeSteer}).Draw(rt, "mode")
+	it.Kind = rapid.SampledFrom([]events.ItemKind{events.ItemUser, events.ItemPeer}).Draw(rt, "kind")
+	it.NotBefore = rapid.SampledFrom([]time.Time{{}, start.Add(time.Second), start.Add(time.Minute)}).Draw(rt, "due")
+	it.Bind = rapid.SampledFrom([][]events.Binding{nil, {events.BindSource}}).Draw(rt, "bind")
+	return it
+}
+
+// check holds where each item is kept against what its receipt says, and what is to be
+// done next against where the items are.
 func check(rt *rapid.T, q *idle.Queue, over map[events.ReceiptID]events.ItemState) {
 	held := map[events.ReceiptID]int{}
 	for _, it := range append(q.Waiting(), q.Unresolved()...) {
 		held[it.Receipt]++
+	}
+	if q.Kept() != len(q.Waiting()) {
+		rt.Fatalf("%d are kept and %d listed", q.Kept(), len(q.Waiting()))
 	}
 	for _, id := range []events.ReceiptID{"a", "b", "c", "d"} {
 		r, known := q.Receipt("s", id)
@@ -208,12 +225,35 @@ func check(rt *rapid.T, q *idle.Queue, over map[events.ReceiptID]events.ItemStat
 		if held[id] > 1 || waits && held[id] != 1 || !waits && r.State != events.StateUnresolved && held[id] != 0 {
 			rt.Fatalf("item %s is %q (known %v) and held %d times", id, r.State, known, held[id])
 		}
-		ended := r.State == events.StateSettled || r.State == events.StateInvalidated
 		if was, ok := over[id]; ok && was != r.State {
 			rt.Fatalf("item %s was %s and is %s", id, was, r.State)
 		}
-		if ended {
+		if r.Over() {
 			over[id] = r.State
+		}
+	}
+	checkNext(rt, q)
+}
+
+func checkNext(rt *rapid.T, q *idle.Queue) {
+	group, _ := q.Next(true)
+	if waits := q.Pending() > 0; len(group) > 0 && !waits {
+		rt.Fatalf("%d to be offered and nothing waits", len(group))
+	}
+	for i, e := range group {
+		if r, _ := q.Receipt("s", e.Item.Receipt); r.State != events.StateQueued || q.Held(e.Item.Receipt) {
+			rt.Fatalf("item %s is %s, held %v, and to be offered", r.ID, r.State, q.Held(r.ID))
+		}
+		if i > 0 && (e.Item.Mode != events.ModeMerge || group[0].Item.Mode != events.ModeMerge || e.Item.Kind != group[0].Item.Kind) {
+			rt.Fatalf("items of %s and %s in one offer", group[0].Item.Mode, e.Item.Mode)
+		}
+	}
+	for _, id := range q.DueItems(start) {
+		rt.Fatalf("item %s is due too early", id)
+	}
+	for _, t := range []events.TurnID{"t1", "t2"} {
+		if e, ok := q.Steer(t); ok && e.Item.Mode != events.ModeSteer {
+			rt.Fatalf("item of mode %s is to be steered", e.Item.Mode)
 		}
 	}
 }

@@ -10,6 +10,10 @@ type Standing struct {
 	Outcome  events.Outcome
 	Turn     events.TurnID
 	Reason   string
+	Sender   events.PrincipalName
+	Mode     events.Mode
+	Asked    events.Mode    // when another mode is in force
+	Late     events.Outcome // what was reported after it was lost
 }
 
 // Receipt returns where an item stands; ok is false for one never queued.
@@ -21,8 +25,12 @@ func (q *Queue) Receipt(session events.SessionID, id events.ReceiptID) (r events
 	return events.Receipt{
 		ID: id, Session: session, Epoch: st.Epoch, Sequence: st.Sequence,
 		State: st.State, Outcome: st.Outcome, Turn: st.Turn, Reason: st.Reason,
+		Mode: st.Mode, DowngradedFrom: st.Asked, Late: st.Late,
 	}, true
 }
+
+// Sender returns who sent an item; empty if this fold does not know.
+func (q *Queue) Sender(id events.ReceiptID) events.PrincipalName { return q.receipts[id].Sender }
 
 // over reports whether an item in this state will not be offered any more.
 func over(s events.ItemState) bool {

@@ -161,3 +161,29 @@ func count(l *ledger, t events.Type) int {
 	}
 	return n
 }
+
+func TestCase_C5_work_in_the_background_is_counted_and_keeps_the_session_open(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.register(events.Policy{IdleTTLMS: 2000})
+	f := l.attach()
+	l.submit("m")
+	turn := l.accept(f)
+	id := l.startExec(f, "")
+	l.end(f, turn, events.OutcomeCompleted)
+	i, ok := l.data[len(l.data)-1].(events.SessionIdle)
+	if !ok || i.Turn != turn || i.BackgroundRunning != 1 {
+		t.Errorf("idle %+v", i)
+	}
+	l.after(5 * time.Second)
+	l.settle()
+	if !l.state.Open() {
+		t.Fatal("the session ended by idleness while its own work ran")
+	}
+	do[events.Done](l, exe, events.ReportExited{Session: session, Instance: "e1", Fact: events.ExecExited{Exec: id}})
+	l.submit("n")
+	l.end(f, l.accept(f), events.OutcomeCompleted)
+	if i, ok = l.data[len(l.data)-1].(events.SessionIdle); !ok || i.BackgroundRunning != 0 {
+		t.Errorf("idle %+v", i)
+	}
+}

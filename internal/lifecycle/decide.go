@@ -23,6 +23,9 @@ func Decide(s *State, c Command) (Decision, error) {
 	if s.clocks.idle != nil {
 		return step(s.draftIdle()) // what is owed for the past comes before anything new
 	}
+	if d, ok := s.overdue(c.Now); ok {
+		return step(d) // likewise: what changed or ran out before the command
+	}
 	if !c.own() && endsIdle(c.Data) && s.idleExpired(c.Now) {
 		return step(s.draftOwnFinalize(events.ReasonIdleExpired))
 	}
@@ -56,6 +59,20 @@ func (s *State) decide(c Command) (Decision, error) {
 		return s.finalize(c, d)
 	case events.Submit:
 		return s.submit(c, d)
+	case events.Cancel:
+		return s.cancel(c, d)
+	case events.Edit:
+		return s.edit(c, d)
+	case events.Requeue:
+		return s.requeue(c, d)
+	case events.Discard:
+		return s.discard(c, d)
+	}
+	return s.decideTurn(c)
+}
+
+func (s *State) decideTurn(c Command) (Decision, error) {
+	switch d := c.Data.(type) {
 	case events.Accept:
 		return s.accept(c, d)
 	case events.Decline:

@@ -28,10 +28,11 @@
 //
 // # Owed
 //
-// One session.idle per ended turn, before anything else happens; an offer of the next
-// item; the end of an offer nobody answered; the end of an epoch by idleness or
-// because its host is gone. A command that finds an idle expiry due has it appended
-// first.
+// One session.idle per ended turn, before anything else happens; the end of items that
+// expired or do not fit any more, and the release of those that are due; an offer of the
+// next items, or of a steer; the end of an offer nobody answered; the end of an epoch by
+// idleness or because its host is gone. What a command finds overdue of the first kinds,
+// or an idle expiry, is appended before it is decided.
 //
 // # Guaranteed
 //

@@ -9,13 +9,15 @@ import (
 
 // draw returns a random command and who sends it.
 func (m *machine) draw() (events.Principal, any) {
-	switch rapid.SampledFrom([]string{"turn", "submit", "host", "turn", "exec", "exec", "name", "turn", "epoch", "own", "host", "turn"}).Draw(m.rt, "what") {
+	switch rapid.SampledFrom([]string{"turn", "item", "submit", "host", "turn", "exec", "exec", "name", "turn", "epoch", "own", "host", "turn"}).Draw(m.rt, "what") {
 	case "turn":
 		return m.drawTurn()
 	case "host":
 		return m.drawHost()
 	case "submit":
 		return m.drawSubmit()
+	case "item":
+		return m.drawItem()
 	case "name":
 		return m.drawName()
 	case "epoch":
@@ -66,6 +68,12 @@ func (m *machine) turn() events.TurnID {
 }
 
 func (m *machine) drawTurn() (events.Principal, any) {
+	if o, ok := m.state.OpenOffer(); ok && o.Turn != "" && rapid.Bool().Draw(m.rt, "answer the steer") {
+		if m.rarely("decline the steer", 2) {
+			return m.hostNow(), events.Decline{Session: session, Fence: m.fence(), Offer: o.ID, Reason: "busy"}
+		}
+		return m.hostNow(), events.Accept{Session: session, Fence: m.fence(), Offer: o.ID, Turn: m.turn()}
+	}
 	if m.state.Running() != nil || m.rarely("end anyway", 6) {
 		t, f := m.turn(), m.fence()
 		if e, ok := m.state.TurnEntry(t); ok && !m.rarely("another fence", 3) {
@@ -107,8 +115,10 @@ func (m *machine) drawHost() (events.Principal, any) {
 		Session: session, Instance: oneOf(m, "instance", events.Instance("i1"), "i2"),
 		RuntimeSessionID: oneOf(m, "runtime", events.RuntimeSessionID(""), "r1", "r2"),
 	}
-	if m.rarely("idempotent", 1) {
-		a.Capabilities = []events.Capability{events.CapIdempotentOffer}
+	for _, c := range []events.Capability{events.CapIdempotentOffer, events.CapSteer, events.CapMerge, events.CapInterrupt} {
+		if m.rarely(string(c), 1) {
+			a.Capabilities = append(a.Capabilities, c)
+		}
 	}
 	return oneOf(m, "host", host, aide, rude), a
 }
@@ -117,7 +127,11 @@ func (m *machine) drawSubmit() (events.Principal, any) {
 	return oneOf(m, "sender", gw1, gw1, gw2, op, host, exe), events.Submit{
 		To:             oneOf(m, "to", "k1", "k2", "s1", "r1", string(session)),
 		Body:           events.Body{Text: oneOf(m, "text", "a", "b")},
-		Mode:           oneOf(m, "mode", events.Mode(""), events.ModeEnqueue, events.ModeReject, events.ModeSteer),
+		Mode:           oneOf(m, "mode", events.Mode(""), events.ModeEnqueue, events.ModeReject, events.ModeSteer, events.ModeMerge, events.ModeInterrupt),
+		Allow:          oneOf(m, "allow", nil, []events.Mode{events.ModeReject, events.ModeEnqueue}, []events.Mode{events.ModeEnqueue}),
+		TTLMS:          oneOf(m, "ttl", int64(0), 0, 1000, 5000),
+		InMS:           oneOf(m, "in", int64(0), 0, 0, 2000),
+		Bind:           oneOf(m, "bind", nil, nil, []events.Binding{events.BindSource}, []events.Binding{events.BindEpoch, events.BindSurface}),
 		Kind:           oneOf(m, "kind", events.ItemKind(""), events.ItemUser, events.ItemSystem, events.ItemPeer, events.ItemJobExit),
 		IdempotencyKey: oneOf(m, "key", "", "", "x", "y"),
 		OnReset:        oneOf(m, "on reset", events.OnReset(""), events.OnResetCarry, events.OnResetDrop),
@@ -190,4 +204,25 @@ func (m *machine) drawOwn() any {
 		return lifecycle.BusStopped{}
 	}
 	return lifecycle.BusRestarted{}
+}
+
+// drawItem decides on an item that was queued before.
+func (m *machine) drawItem() (events.Principal, any) {
+	by := oneOf(m, "who decides", gw1, gw1, gw2, op, op)
+	id := events.ReceiptID("01JNOITEM00000000000000000")
+	if n := len(m.items); n > 0 {
+		id = mostly(m, "item", m.items[n-1], m.items)
+	}
+	if u := m.state.Queue.Unresolved(); len(u) > 0 && rapid.Bool().Draw(m.rt, "an unresolved one") {
+		id = u[0].Receipt
+	}
+	switch oneOf(m, "what becomes of it", "cancel", "edit", "requeue", "discard") {
+	case "edit":
+		return by, events.Edit{Receipt: id, Body: events.Body{Text: "edited"}}
+	case "requeue":
+		return by, events.Requeue{Receipt: id}
+	case "discard":
+		return by, events.Discard{Receipt: id}
+	}
+	return by, events.Cancel{Receipt: id}
 }

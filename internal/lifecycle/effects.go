@@ -3,7 +3,7 @@ package lifecycle
 import "keryx/events"
 
 // Effect is something to be told to a host or an executor: one of [SendOffer],
-// [SendDetached], [SendStart] and [SendStop]. Telling it twice does no harm.
+// [SendSteer], [SendDetached], [SendStart] and [SendStop]. Telling it twice does no harm.
 type Effect interface{ effect() }
 
 // SendOffer tells a host instance of an offer.
@@ -11,6 +11,13 @@ type SendOffer struct {
 	Host     events.PrincipalName
 	Instance events.Instance
 	Offer    events.Offer
+}
+
+// SendSteer tells a host instance of items for the running turn.
+type SendSteer struct {
+	Host     events.PrincipalName
+	Instance events.Instance
+	Steer    events.Steer
 }
 
 // SendDetached tells a host instance that it no longer drives the session.
@@ -35,6 +42,7 @@ type SendStop struct {
 }
 
 func (SendOffer) effect()    {}
+func (SendSteer) effect()    {}
 func (SendDetached) effect() {}
 func (SendStart) effect()    {}
 func (SendStop) effect()     {}
@@ -85,6 +93,12 @@ func (s *State) sendOffer() []Effect {
 	o, its, ok := s.Queue.Open()
 	if !ok || s.Host == nil {
 		return nil
+	}
+	if o.Turn != "" {
+		return []Effect{SendSteer{Host: o.Host, Instance: o.Instance, Steer: events.Steer{
+			Session: s.Session, Epoch: s.Epoch, Fence: s.Host.Fence, Offer: o.ID, Turn: o.Turn, Items: its,
+			DeadlineMS: o.Deadline.Milliseconds(),
+		}}}
 	}
 	return []Effect{SendOffer{Host: o.Host, Instance: o.Instance, Offer: events.Offer{
 		Session: s.Session, Epoch: s.Epoch, Fence: s.Host.Fence, Offer: o.ID, Items: its,

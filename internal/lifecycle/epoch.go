@@ -109,7 +109,7 @@ func (s *State) draftOwnFinalize(reason string) Draft {
 // idleExpiry returns when the open epoch ends by idleness; zero for never or not as
 // things stand: a turn, an exec and whatever waits keep it open.
 func (s *State) idleExpiry() time.Time {
-	if !s.Open() || s.Policy.IdleTTLMS <= 0 || s.running != "" || s.Queue.Pending() > 0 || !s.execs.idle() {
+	if !s.Open() || s.Policy.IdleTTLMS <= 0 || s.running != "" || s.Queue.Kept() > 0 || !s.execs.idle() {
 		return time.Time{}
 	}
 	return s.clocks.activity.Add(millis(s.Policy.IdleTTLMS))

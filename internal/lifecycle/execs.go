@@ -66,7 +66,18 @@ func (x *execs) stopAll(reset bool) {
 
 // idle reports whether no exec runs that is to go on.
 func (x *execs) idle() bool {
-	return !slices.ContainsFunc(x.open, func(e Exec) bool { return !e.Stopping })
+	return x.running() == 0
+}
+
+// running returns how many execs go on.
+func (x *execs) running() int {
+	n := 0
+	for _, e := range x.open {
+		if !e.Stopping {
+			n++
+		}
+	}
+	return n
 }
 
 func (x *execs) end(id events.ExecID, kind events.Type, seq events.Sequence) bool {
@@ -134,6 +145,7 @@ func (s *State) foldExecLost(r events.Record, d events.ExecLost) {
 func (s *State) endExec(r events.Record, id events.ExecID, how string, fact any) {
 	e, open := s.execs.find(id)
 	if s.execs.end(id, r.Type, r.Sequence) {
+		s.clocks.activity = r.Time // a session is not idle while its own work goes on
 		s.keepAnswer(r, events.Done{Sequence: r.Sequence})
 	}
 	if open {

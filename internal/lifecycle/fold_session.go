@@ -52,8 +52,17 @@ func (s *State) addNames(n events.Names, owner events.PrincipalName) {
 		s.Lineage = []events.Anchor{{StoredSessionID: n.StoredSessionID, Epoch: s.Epoch}}
 	}
 	s.Home = or(n.Home, s.Home)
-	s.Source = or(n.Source, s.Source)
-	s.Surface = or(n.Surface, s.Surface)
+	s.move(&s.Source, n.Source, events.BindSource)
+	s.move(&s.Surface, n.Surface, events.BindSurface)
+}
+
+// move sets what items may be bound to; those bound to another value do not fit any more.
+func (s *State) move(value *string, to string, bound events.Binding) {
+	if to == "" || to == *value {
+		return
+	}
+	s.Queue.Unfit(bound, "the session's "+string(bound)+" changed")
+	*value = to
 }
 
 // trimRuntimes forgets the oldest runtime ids, of which every attach may bring one.

@@ -1,10 +1,10 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"keryx/events"
-	"keryx/internal/idle"
 )
 
 func (s *State) foldTurnStarted(r events.Record, d events.TurnStarted) {
@@ -22,6 +22,17 @@ func (s *State) foldTurnStarted(r events.Record, d events.TurnStarted) {
 	s.setTurn(t)
 	s.running = d.Turn
 	s.Turns++
+	s.keepAnswer(r, events.Accepted{Turn: d.Turn, Epoch: s.Epoch})
+}
+
+func (s *State) foldTurnSteered(r events.Record, d events.TurnSteered) {
+	t, known := s.turns[d.Turn]
+	if !known || !t.Running() || slices.Contains(t.Steers, d.Offer) {
+		return
+	}
+	s.Queue.Accept(d.Items, d.Turn)
+	t.Items, t.Steers = slices.Concat(t.Items, d.Items), slices.Concat(t.Steers, []events.OfferID{d.Offer})
+	s.setTurn(t)
 	s.keepAnswer(r, events.Accepted{Turn: d.Turn, Epoch: s.Epoch})
 }
 
@@ -61,52 +72,12 @@ func (s *State) foldReportedLate(r events.Record, d events.TurnReportedLate) {
 	}
 	t.Turn, t.Outcome, t.LateSequence = d.Turn, or(t.Outcome, events.OutcomeLost), r.Sequence
 	s.setTurn(t)
+	s.Queue.Late(d.Turn, d.Outcome)
 	s.keepAnswer(r, lateAnswer(t))
 }
 
 func lateAnswer(t TurnEntry) events.Ended {
 	return events.Ended{Turn: t.Turn, Outcome: t.Outcome, Late: true}
-}
-
-// foldQueued takes a new item, or one that a reset carried over in an event of its own
-// because it did not fit into the carry: that one has its sequence already.
-func (s *State) foldQueued(r events.Record, d events.ContinuationQueued) {
-	first := d.Item.Sequence == 0
-	if first {
-		d.Item.Sequence = r.Sequence
-	}
-	s.Queue.Enqueue(d.Item)
-	s.toldExit(d.Item)
-	s.clocks.activity = r.Time
-	if receipt, ok := s.Receipt(d.Item.Receipt); ok && first {
-		s.keepAnswer(r, receipt)
-	}
-}
-
-func (s *State) foldOffered(r events.Record, d events.ContinuationOffered) {
-	s.Queue.Offer(idle.Offer{
-		ID: d.Offer, Items: d.Items, Host: d.Host, Instance: d.Instance,
-		At: r.Time, Deadline: millis(d.DeadlineMS),
-	})
-}
-
-// foldRequeued tells a decline, which has a delay, from an offer taken back on the way
-// to something else, which has none and is nobody's answer.
-func (s *State) foldRequeued(r events.Record, d events.ContinuationRequeued) {
-	if d.DelayMS <= 0 {
-		s.Queue.Requeue(d.Items, time.Time{})
-		return
-	}
-	s.Queue.Requeue(d.Items, r.Time.Add(millis(d.DelayMS)))
-	s.keepAnswer(r, events.Done{Sequence: r.Sequence})
-}
-
-func (s *State) foldUnresolved(_ events.Record, d events.ContinuationUnresolved) {
-	s.Queue.Unresolve(d.Items, d.Reason)
-}
-
-func (s *State) foldInvalidated(_ events.Record, d events.ContinuationInvalidated) {
-	s.Queue.Invalidate(d.Items, d.Reason)
 }
 
 // millis turns wire milliseconds into a duration, bounded so that it cannot overflow.

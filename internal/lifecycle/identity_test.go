@@ -78,13 +78,13 @@ func TestAForeignKeyIsForbiddenToGatewaysAndOpenToTheOperator(t *testing.T) {
 	l.refused(gw2, events.Register{Names: events.Names{GatewaySessionKey: "k1"}}, events.CodeForbidden)
 	l.refused(gw2, events.Submit{To: "k1", Body: body}, events.CodeForbidden)
 	l.refused(gw2, events.Submit{To: string(session), Body: body}, events.CodeForbidden)
-	l.refused(rude, events.Submit{To: "k1", Body: body}, events.CodeForbidden)
+	l.refused(rude, events.Submit{To: "k1", Kind: events.ItemSystem, Body: body}, events.CodeForbidden)
 	l.refused(gw2, events.Reset{To: "k1"}, events.CodeForbidden)
 	l.refused(gw2, events.Finalize{To: string(session)}, events.CodeForbidden)
 	l.refused(gw2, events.Alias{To: "k1", Names: events.Names{GatewaySessionKey: "k9"}}, events.CodeForbidden)
 	l.refused(gw2, events.Interrupt{To: "k1"}, events.CodeForbidden)
 	do[events.Receipt](l, op, events.Submit{To: "k1", Body: body})
-	do[events.Receipt](l, host, events.Submit{To: "k1", Body: body}) // it is wanted
+	do[events.Receipt](l, host, events.Submit{To: "k1", Kind: events.ItemSystem, Body: body}) // it is wanted
 	do[events.Registered](l, op, events.Alias{To: "k1", Names: events.Names{GatewaySessionKey: "k2"}})
 }
 

@@ -87,6 +87,7 @@ func (a *audit) inEpoch(r events.Record, data any) {
 		a.endExec(r, d.Exec)
 	case events.ExecLost:
 		a.endExec(r, d.Exec)
+	case events.ContinuationDiscarded: // also when its epoch has ended
 	case events.TurnReportedLate:
 		a.late[d.Turn]++
 		a.need(a.ended[d.Turn] && a.late[d.Turn] == 1, r, "late report of a turn that has not ended, or the second")
@@ -133,8 +134,10 @@ func (a *audit) whileOpen(r events.Record, data any) {
 	case events.TurnEnded:
 		a.need(a.running == d.Turn, r, "turn does not run")
 		a.running, a.ended[d.Turn] = "", true
+	case events.TurnSteered:
+		a.need(a.running == d.Turn, r, "turn does not run")
 	case events.ContinuationOffered:
-		a.need(a.attached && a.running == "", r, "no free host")
+		a.need(a.attached && a.running == d.Turn, r, "no free host, or a steer into another turn")
 	}
 }
 
@@ -143,7 +146,10 @@ type life struct {
 	turn                      events.TurnID
 	accepted, settled, voided int
 	unresolved                bool
+	why                       events.ItemState // of the void
 }
+
+func (i *life) end(why events.ItemState) { i.voided++; i.why, i.unresolved = why, false }
 
 // checkItems holds every item's life against its receipt.
 func checkItems(rt *rapid.T, l *ledger) {
@@ -164,6 +170,18 @@ func checkItems(rt *rapid.T, l *ledger) {
 			}
 		case events.TurnStarted:
 			each(d.Items, func(i *life) { i.accepted++; i.turn = d.Turn })
+		case events.TurnSteered:
+			each(d.Items, func(i *life) { i.accepted++; i.turn = d.Turn })
+		case events.ContinuationInvalidated:
+			each(d.Items, func(i *life) { i.end(events.StateInvalidated) })
+		case events.ContinuationExpired:
+			each(d.Items, func(i *life) { i.end(events.StateExpired) })
+		case events.ContinuationCancelled:
+			each(d.Items, func(i *life) { i.end(events.StateCancelled) })
+		case events.ContinuationDiscarded:
+			each(d.Items, func(i *life) { i.end(events.StateDiscarded) })
+		case events.ContinuationRequeued:
+			each(d.Items, func(i *life) { i.unresolved = false })
 		case events.TurnEnded:
 			each(d.Settled, func(i *life) {
 				if i.settled++; i.turn != d.Turn {
@@ -171,9 +189,9 @@ func checkItems(rt *rapid.T, l *ledger) {
 				}
 			})
 		case events.SessionFinalized:
-			each(d.Invalidated, func(i *life) { i.voided++ })
+			each(d.Invalidated, func(i *life) { i.end(events.StateInvalidated) })
 		case events.SessionReset:
-			each(d.Dropped, func(i *life) { i.voided++ })
+			each(d.Dropped, func(i *life) { i.end(events.StateInvalidated) })
 		case events.ContinuationUnresolved:
 			each(d.Items, func(i *life) { i.unresolved = true })
 		}
@@ -198,7 +216,7 @@ func checkReceipt(rt *rapid.T, l *ledger, id events.ReceiptID, i life) {
 	case i.accepted == 1:
 		want = events.StateAccepted
 	case i.voided == 1:
-		want = events.StateInvalidated
+		want = i.why
 	case i.unresolved:
 		want = events.StateUnresolved
 	}

@@ -22,9 +22,13 @@ func Owed(s *State, now time.Time, mint func() string) (d Decision, next time.Ti
 }
 
 func (s *State) owedNow(now time.Time, mint func() string) (Draft, bool) {
-	switch o, open := s.OpenOffer(); {
-	case s.clocks.idle != nil:
+	if s.clocks.idle != nil {
 		return s.draftIdle(), true
+	}
+	if d, ok := s.overdue(now); ok {
+		return d, true
+	}
+	switch o, open := s.OpenOffer(); {
 	case open && !s.resends() && due(o.Due(), now):
 		return s.draftUnresolved("no answer within " + o.Deadline.String()), true
 	case due(s.hostGone(), now):
@@ -35,18 +39,93 @@ func (s *State) owedNow(now time.Time, mint func() string) (Draft, bool) {
 	if draft, ok := s.owedExit(now, mint); ok {
 		return draft, true
 	}
-	if e, ok := s.deliverable(); ok && !e.NotBefore.After(now) {
-		return s.draftOffer(e, mint), true
+	if d, ok := s.owedRelease(now); ok {
+		return d, true
+	}
+	return s.owedOffer(now, mint)
+}
+
+// overdue is what must be on record before anything else is decided: items that do not
+// fit their session any more, and items whose time has passed.
+func (s *State) overdue(now time.Time) (Draft, bool) {
+	if !s.Open() {
+		return Draft{}, false
+	}
+	if ids, reason := s.Queue.Unfitting(); len(ids) > 0 {
+		return s.own(events.TypeContinuationInvalidated, events.ContinuationInvalidated{Items: ids, Reason: reason}), true
+	}
+	if ids := s.Queue.Expired(now); len(ids) > 0 {
+		return s.own(events.TypeContinuationExpired, events.ContinuationExpired{Items: ids}), true
 	}
 	return Draft{}, false
 }
 
-// deliverable returns the head of the queue if a host is free to take it.
-func (s *State) deliverable() (idle.Entry, bool) {
-	if _, open := s.OpenOffer(); open || s.Host == nil || s.running != "" {
-		return idle.Entry{}, false
+func (s *State) own(t events.Type, data any) Draft {
+	d := s.draft(t, data)
+	d.Own = true
+	return d
+}
+
+// owedRelease lets items wait whose time has come, or for which the budget has room.
+func (s *State) owedRelease(now time.Time) (Draft, bool) {
+	if ids := s.Queue.DueItems(now); len(ids) > 0 {
+		return s.own(events.TypeContinuationReleased, events.ContinuationReleased{Items: ids, Reason: "due"}), true
 	}
-	return s.Queue.Head()
+	if ids := s.Queue.Releasable(); len(ids) > 0 {
+		return s.own(events.TypeContinuationReleased, events.ContinuationReleased{Items: ids, Reason: "a user's message was taken"}), true
+	}
+	return Draft{}, false
+}
+
+// owedOffer is what the host is to be told next: a steer during a turn, the head of the
+// queue otherwise.
+func (s *State) owedOffer(now time.Time, mint func() string) (Draft, bool) {
+	if _, open := s.OpenOffer(); open || s.Host == nil {
+		return Draft{}, false
+	}
+	if s.running != "" {
+		return s.owedSteer(mint)
+	}
+	if ids := s.Queue.OverBudget(); len(ids) > 0 {
+		return s.own(events.TypeContinuationHeld, events.ContinuationHeld{
+			Items: ids, Reason: "too many automatic messages in a row without one of a user",
+		}), true
+	}
+	group, ready := s.next()
+	switch {
+	case len(group) == 0:
+		return Draft{}, false
+	case group[0].Item.Mode == events.ModeMerge && !s.hostCan(events.CapMerge):
+		return s.downgrade(group[0]), true
+	case ready.After(now):
+		return Draft{}, false
+	}
+	return s.draftOffer(group, "", mint), true
+}
+
+func (s *State) owedSteer(mint func() string) (Draft, bool) {
+	e, ok := s.Queue.Steer(s.running)
+	switch {
+	case !ok:
+		return Draft{}, false
+	case !s.hostCan(events.CapSteer):
+		return s.downgrade(e), true
+	}
+	if _, aborting := Aborting(s); aborting {
+		return Draft{}, false
+	}
+	return s.draftOffer([]idle.Entry{e}, s.running, mint), true
+}
+
+func (s *State) next() ([]idle.Entry, time.Time) { return s.Queue.Next(s.hostCan(events.CapMerge)) }
+
+// deliverable returns from when on a free host is to be offered something.
+func (s *State) deliverable() (ready time.Time, ok bool) {
+	if _, open := s.OpenOffer(); open || s.Host == nil || s.running != "" {
+		return time.Time{}, false
+	}
+	group, ready := s.next()
+	return ready, len(group) > 0
 }
 
 func (s *State) draftIdle() Draft {
@@ -55,11 +134,17 @@ func (s *State) draftIdle() Draft {
 	return d
 }
 
-func (s *State) draftOffer(e idle.Entry, mint func() string) Draft {
-	return s.draft(events.TypeContinuationOffered, events.ContinuationOffered{
-		Offer: events.OfferID(mint()), Items: []events.ReceiptID{e.Item.Receipt},
-		Host: s.Host.Host, Instance: s.Host.Instance, DeadlineMS: idle.OfferDeadline.Milliseconds(),
+func (s *State) draftOffer(group []idle.Entry, into events.TurnID, mint func() string) Draft {
+	ids := make([]events.ReceiptID, 0, len(group))
+	for _, e := range group {
+		ids = append(ids, e.Item.Receipt)
+	}
+	d := s.draft(events.TypeContinuationOffered, events.ContinuationOffered{
+		Offer: events.OfferID(mint()), Items: ids, Host: s.Host.Host, Instance: s.Host.Instance,
+		DeadlineMS: idle.OfferDeadline.Milliseconds(), Turn: into,
 	})
+	d.Turn = into
+	return d
 }
 
 // nextLook returns the earliest time at which something may be owed.
@@ -72,8 +157,10 @@ func (s *State) nextLook(now time.Time) time.Time {
 	}
 	earlier(s.hostGone())
 	earlier(s.idleExpiry())
-	if e, ok := s.deliverable(); ok {
-		earlier(e.NotBefore)
+	earlier(s.Queue.NextExpiry())
+	earlier(s.Queue.NextDue())
+	if ready, ok := s.deliverable(); ok {
+		earlier(ready)
 	}
 	if o, ok := s.OpenOffer(); ok && !s.resends() {
 		earlier(o.Due())

@@ -9,7 +9,7 @@ func (s *State) hostLost(d HostLost) (Decision, error) {
 		return answered(events.Done{})
 	}
 	if t := s.Running(); t != nil {
-		return step(s.draftLost(*t, "the host's lease ran out"))
+		return step(s.lose(*t, "the host's lease ran out"))
 	}
 	if _, ok := s.OpenOffer(); ok {
 		if s.hostCan(events.CapIdempotentOffer) {
@@ -40,7 +40,8 @@ func (s *State) turnTimeout(d TurnTimeout) (Decision, error) {
 	if t == nil || t.Turn != d.Turn {
 		return answered(events.Done{})
 	}
-	return one(s.draftLost(*t, "no end within 10 s of the interrupt"))
+	lost := s.lose(*t, "no end within 10 s of the interrupt")
+	return Decision{Drafts: []Draft{lost}, Again: lost.Type != events.TypeTurnEnded}, nil
 }
 
 // busEnded finalizes a session that lives as long as the bus; others go on.
@@ -49,7 +50,7 @@ func (s *State) busEnded(reason string) (Decision, error) {
 		return answered(events.Done{})
 	}
 	if t := s.Running(); t != nil {
-		return step(s.draftLost(*t, "the session ended with the bus: "+reason))
+		return step(s.lose(*t, "the session ended with the bus: "+reason))
 	}
 	return one(s.draftOwnFinalize(reason))
 }

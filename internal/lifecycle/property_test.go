@@ -45,6 +45,7 @@ type machine struct {
 	turns   []events.TurnID
 	offers  []events.OfferID
 	execs   []events.ExecID
+	items   []events.ReceiptID
 }
 
 func newMachine(t *testing.T, rt *rapid.T) *machine {
@@ -55,7 +56,7 @@ func newMachine(t *testing.T, rt *rapid.T) *machine {
 	if len(m.records) != 0 {
 		rt.Fatal("an unknown session was created")
 	}
-	policy := events.Policy{Hosts: []events.PrincipalName{host.Name, aide.Name}}
+	policy := events.Policy{Hosts: []events.PrincipalName{host.Name, aide.Name}, Peers: true}
 	policy.IdleTTLMS = rapid.SampledFrom([]int64{0, 4000, 20000}).Draw(rt, "idle ttl")
 	policy.HostGoneMS = rapid.SampledFrom([]int64{0, 5000}).Draw(rt, "host gone")
 	policy.Lifetime = rapid.SampledFrom([]events.Lifetime{"", events.LifetimeBus}).Draw(rt, "lifetime")
@@ -173,6 +174,11 @@ func (m *machine) learn() {
 	}
 	if o, ok := m.state.OpenOffer(); ok && !slices.Contains(m.offers, o.ID) {
 		m.offers = append(m.offers, o.ID)
+	}
+	for _, it := range m.state.Queue.Waiting() {
+		if !slices.Contains(m.items, it.Receipt) {
+			m.items = append(m.items, it.Receipt)
+		}
 	}
 	for _, e := range m.state.Execs() {
 		if !slices.Contains(m.execs, e.Request.Exec) {

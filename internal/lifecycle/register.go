@@ -189,7 +189,7 @@ func (s *State) reopenNamed(c Command, d events.Register) (Decision, error) {
 }
 
 func zeroPolicy(p events.Policy) bool {
-	return len(p.Hosts) == 0 && p.IdleTTLMS == 0 && p.HostGoneMS == 0 && p.Lifetime == "" && p.Target == ""
+	return len(p.Hosts) == 0 && p.IdleTTLMS == 0 && p.HostGoneMS == 0 && p.Lifetime == "" && p.Target == "" && !p.Peers
 }
 
 // reopen drafts the first event of the epoch after a finalized one.

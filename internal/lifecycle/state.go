@@ -60,7 +60,7 @@ type State struct {
 
 // clocks are what owed work is measured from.
 type clocks struct {
-	activity time.Time // last registration, message or turn end
+	activity time.Time // last registration, message, or end of a turn or exec
 	hostLost time.Time // since when no host came back; zero when none was lost
 	idle     *events.SessionIdle
 	lastTurn events.TurnID // the turn that ended last, in this epoch
@@ -72,6 +72,7 @@ type TurnEntry struct {
 	Epoch    events.Epoch
 	Offer    events.OfferID
 	Items    []events.ReceiptID
+	Steers   []events.OfferID // taken while it ran
 	Host     events.PrincipalName
 	Instance events.Instance
 	Fence    events.Fence

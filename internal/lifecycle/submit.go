@@ -1,6 +1,9 @@
 package lifecycle
 
 import (
+	"slices"
+	"time"
+
 	"keryx/events"
 	"keryx/internal/idle"
 )
@@ -25,6 +28,9 @@ func (s *State) submit(c Command, d events.Submit) (Decision, error) {
 	if err := s.room(it); err != nil {
 		return Decision{}, err
 	}
+	if it, err = s.inMode(it); err != nil {
+		return Decision{}, err
+	}
 	if s.Finalized {
 		draft := s.reopen(c)
 		reg := draft.Data.(events.SessionRegistered)
@@ -33,7 +39,13 @@ func (s *State) submit(c Command, d events.Submit) (Decision, error) {
 		return step(draft)
 	}
 	it.Receipt = events.ReceiptID(c.Mint())
-	return one(s.draft(events.TypeContinuationQueued, events.ContinuationQueued{Item: it}))
+	drafts := []Draft{s.draft(events.TypeContinuationQueued, events.ContinuationQueued{Item: it})}
+	if it.Asked != "" {
+		drafts = append(drafts, s.draft(events.TypeContinuationDowngraded, events.ContinuationDowngraded{
+			Receipt: it.Receipt, From: it.Asked, To: it.Mode, Reason: s.incapable(it.Asked),
+		}))
+	}
+	return Decision{Drafts: drafts}, nil
 }
 
 // item checks what is submitted and fills in what was left open.
@@ -42,23 +54,41 @@ func (s *State) item(c Command, d events.Submit) (events.Item, error) {
 	if err != nil {
 		return events.Item{}, err
 	}
-	if err := s.maySubmit(c); err != nil {
+	if err := s.maySubmit(c, kind); err != nil {
 		return events.Item{}, err
 	}
-	if idle.Size(d.Body) > events.MaxBody {
-		e := events.Errorf(events.CodeTooLarge, "a body has at most %d bytes", events.MaxBody)
-		e.Path = "/body"
+	if err := checkBody(d.Body); err != nil {
+		return events.Item{}, err
+	}
+	if d.InMS > 0 && !d.At.IsZero() {
+		e := events.Errorf(events.CodeInvalid, "at and in_ms exclude each other")
+		e.Path = "/in_ms"
 		return events.Item{}, e
 	}
-	mode, err := s.mode(d)
-	if err != nil {
-		return events.Item{}, err
-	}
-	return events.Item{
-		Kind: kind, Mode: mode, Body: d.Body, Sender: c.Caller.Name,
+	return timed(c.Now, d, events.Item{
+		Kind: kind, Mode: or(d.Mode, events.ModeEnqueue), Body: d.Body, Sender: c.Caller.Name,
 		IdempotencyKey: d.IdempotencyKey, BodyDigest: idle.Digest(kind, d.Body),
-		OnReset: onReset(kind, d.OnReset), Epoch: s.Epoch, QueuedAt: c.Now,
-	}, nil
+		OnReset: onReset(kind, d), Epoch: s.Epoch, QueuedAt: c.Now, Allow: d.Allow, Bind: bindings(d.Bind),
+	}), nil
+}
+
+// timed says when an item is due and until when.
+func timed(now time.Time, d events.Submit, it events.Item) events.Item {
+	due := now
+	if at := d.At; at.After(now) {
+		due, it.NotBefore = at, at.UTC()
+	} else if d.InMS > 0 {
+		due = now.Add(millis(d.InMS))
+		it.NotBefore = due.UTC()
+	}
+	if d.TTLMS > 0 {
+		it.ExpiresAt = due.Add(millis(d.TTLMS)).UTC()
+	}
+	return it
+}
+
+func bindings(asked []events.Binding) []events.Binding {
+	return slices.Compact(slices.Sorted(slices.Values(asked)))
 }
 
 // kind checks who may speak as what (design section 3). The default is what the
@@ -80,8 +110,14 @@ func (s *State) kind(c Command, kind events.ItemKind) (events.ItemKind, error) {
 }
 
 // maySubmit refuses foreign names, and a gateway that reaches for a session in which
-// nothing is its own.
-func (s *State) maySubmit(c Command) error {
+// nothing is its own. A peer needs the session's consent instead.
+func (s *State) maySubmit(c Command, kind events.ItemKind) error {
+	if kind == events.ItemPeer {
+		if s.Policy.Peers || c.Caller.Role == events.RoleOperator {
+			return nil
+		}
+		return events.Errorf(events.CodeForbidden, "session %s takes no messages of peers", s.Session)
+	}
 	if err := s.mayNameVia(c); err != nil {
 		return err
 	}
@@ -91,32 +127,16 @@ func (s *State) maySubmit(c Command) error {
 	return nil
 }
 
-// mode returns the asked mode or the first allowed downgrade that is supported.
-func (s *State) mode(d events.Submit) (events.Mode, error) {
-	var err error
-	for _, m := range append([]events.Mode{or(d.Mode, events.ModeEnqueue)}, d.Allow...) {
-		switch {
-		case m == events.ModeEnqueue, m == events.ModeReject && s.running == "":
-			return m, nil
-		case m == events.ModeReject:
-			err = events.Errorf(events.CodeBusy, "turn %s runs", s.running).With("turn", string(s.running))
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	e := events.Errorf(events.CodeUnsupported, "mode %q is not supported and no allowed downgrade is", d.Mode)
-	e.Path = "/mode"
-	return "", e
-}
-
 // onReset gives the default; what is bound to its epoch never goes on to another.
-func onReset(kind events.ItemKind, asked events.OnReset) events.OnReset {
+func onReset(kind events.ItemKind, d events.Submit) events.OnReset {
+	if slices.Contains(d.Bind, events.BindEpoch) {
+		return events.OnResetDrop
+	}
 	switch kind {
 	case events.ItemUser:
-		return or(asked, events.OnResetCarry)
+		return or(d.OnReset, events.OnResetCarry)
 	case events.ItemSystem:
-		return or(asked, events.OnResetDrop)
+		return or(d.OnReset, events.OnResetDrop)
 	}
 	return events.OnResetDrop
 }
@@ -139,11 +159,11 @@ func (s *State) keyed(c Command, it events.Item) (r events.Receipt, ok bool, err
 }
 
 func (s *State) room(it events.Item) error {
-	if s.Queue.Pending() >= idle.MaxWaiting {
-		return events.Errorf(events.CodeQueueFull, "%d items wait in session %s", s.Queue.Pending(), s.Session)
+	if s.Queue.Kept() >= idle.MaxWaiting {
+		return events.Errorf(events.CodeQueueFull, "%d items wait in session %s", s.Queue.Kept(), s.Session)
 	}
-	if s.Queue.PendingBytes()+idle.Size(it.Body) > idle.MaxWaitingBytes {
-		return events.Errorf(events.CodeQueueFull, "what waits in session %s has %d bytes", s.Session, s.Queue.PendingBytes())
+	if s.Queue.KeptBytes()+idle.Size(it.Body) > idle.MaxWaitingBytes {
+		return s.queueFull()
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestWhoMaySpeakAsWhat(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLedger(t)
-			l.register(events.Policy{})
+			l.register(events.Policy{Peers: true})
 			s := events.Submit{To: string(session), Kind: tt.kind}
 			if tt.want == "" {
 				l.refused(tt.by, s, events.CodeForbidden)
@@ -39,45 +39,6 @@ func TestWhoMaySpeakAsWhat(t *testing.T) {
 			do[events.Receipt](l, tt.by, s)
 			if it := l.state.Queue.Waiting()[0]; it.Kind != tt.want || it.Sender != tt.by.Name || it.Mode != events.ModeEnqueue {
 				t.Errorf("item %+v", it)
-			}
-		})
-	}
-}
-
-func TestModesThatAreNotSupportedFallBackOnlyWhereAllowed(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name    string
-		mode    events.Mode
-		allow   []events.Mode
-		running bool
-		want    events.Mode
-		refused events.Code
-	}{
-		{"reject while idle is queued", events.ModeReject, nil, false, events.ModeReject, ""},
-		{"reject during a turn is busy", events.ModeReject, nil, true, "", events.CodeBusy},
-		{"steer is unsupported", events.ModeSteer, nil, false, "", events.CodeUnsupported},
-		{"steer falls to the first allowed that is supported", events.ModeSteer, []events.Mode{events.ModeMerge, events.ModeEnqueue}, true, events.ModeEnqueue, ""},
-		{"merge falls to reject, which is busy", events.ModeMerge, []events.Mode{events.ModeReject}, true, "", events.CodeBusy},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			l := newLedger(t)
-			l.register(events.Policy{})
-			f := l.attach()
-			if tt.running {
-				l.submit("m")
-				l.accept(f)
-			}
-			s := events.Submit{To: "k1", Mode: tt.mode, Allow: tt.allow}
-			if tt.refused != "" {
-				l.refused(gw1, s, tt.refused)
-				return
-			}
-			do[events.Receipt](l, gw1, s)
-			if it := l.state.Queue.Waiting()[0]; it.Mode != tt.want {
-				t.Errorf("mode %q, want %q", it.Mode, tt.want)
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	"keryx/events"
 	"keryx/internal/idle"
 )
@@ -8,15 +10,24 @@ import (
 // accept makes an open offer the running turn. The epoch's first is preceded by
 // session.started.
 func (s *State) accept(c Command, d events.Accept) (Decision, error) {
+	o, open := s.OpenOffer()
+	open = open && o.ID == d.Offer
 	if t, ok := s.turns[d.Turn]; ok {
+		if open && o.Turn == d.Turn && t.Running() {
+			return s.acceptSteer(c, d, o)
+		}
 		return s.acceptAgain(c, d, t)
 	}
 	if err := s.checkFence(c, d.Fence); err != nil {
 		return Decision{}, err
 	}
-	o, ok := s.OpenOffer()
-	if !ok || o.ID != d.Offer {
+	switch {
+	case !open:
 		return Decision{}, unknownOffer(d.Offer)
+	case o.Turn != "":
+		e := events.Errorf(events.CodeInvalid, "offer %s is for turn %s", o.ID, o.Turn)
+		e.Path = "/turn"
+		return Decision{}, e
 	}
 	if !s.Started {
 		start := s.draft(events.TypeSessionStarted, events.SessionStarted{Host: c.Caller.Name})
@@ -30,12 +41,25 @@ func (s *State) accept(c Command, d events.Accept) (Decision, error) {
 	return one(draft)
 }
 
+// acceptSteer puts the items of a steer into the running turn, with which they settle.
+func (s *State) acceptSteer(c Command, d events.Accept, o idle.Offer) (Decision, error) {
+	if err := s.checkFence(c, d.Fence); err != nil {
+		return Decision{}, err
+	}
+	draft := s.draft(events.TypeTurnSteered, events.TurnSteered{Turn: d.Turn, Offer: o.ID, Items: o.Items})
+	draft.Turn = d.Turn
+	return one(draft)
+}
+
 // acceptAgain answers an accept whose answer was lost. A turn that has ended since must
 // not begin.
 func (s *State) acceptAgain(c Command, d events.Accept, t TurnEntry) (Decision, error) {
 	switch {
 	case t.Host != c.Caller.Name || t.Fence != d.Fence:
 		return Decision{}, s.staleFence(d.Fence)
+	case t.Running() && slices.Contains(t.Steers, d.Offer):
+	case t.Offer != d.Offer && s.hostCan(events.CapSteer):
+		return Decision{}, unknownOffer(d.Offer) // a steer that was withdrawn
 	case t.Offer != d.Offer:
 		e := events.Errorf(events.CodeInvalid, "turn %s took another offer", t.Turn)
 		e.Path = "/turn"
@@ -63,6 +87,13 @@ func (s *State) decline(c Command, d events.Decline) (Decision, error) {
 	if !ok || o.ID != d.Offer {
 		return Decision{}, unknownOffer(d.Offer)
 	}
+	if o.Turn != "" { // it waits for the turn's end, and is not offered to this turn again
+		again := s.draftRequeue(or(d.Reason, "declined"), 0)
+		data := again.Data.(events.ContinuationRequeued)
+		data.Declined = true
+		again.Data = data
+		return one(again)
+	}
 	n := 0
 	for _, id := range o.Items {
 		n = max(n, s.Queue.Declines(id))
@@ -80,6 +111,9 @@ func (s *State) end(c Command, d events.End) (Decision, error) {
 	}
 	if !t.Running() {
 		return s.endAgain(d, t)
+	}
+	if o, ok := s.OpenOffer(); ok && o.Turn == t.Turn {
+		return step(s.draftRequeue("the turn ended", 0))
 	}
 	return one(s.draftEnd(t, events.TurnEnded{
 		Outcome: d.Outcome, Reply: d.Reply, ReplyTruncated: d.ReplyTruncated,
@@ -110,12 +144,22 @@ func (s *State) endAgain(d events.End, t TurnEntry) (Decision, error) {
 	return one(draft)
 }
 
-// draftEnd ends a running turn and settles its items.
+// draftEnd ends a running turn and settles its items. What still runs then runs in the
+// background, whether its host knows of it or not.
 func (s *State) draftEnd(t TurnEntry, e events.TurnEnded) Draft {
 	e.Turn, e.Settled, e.Pending = t.Turn, t.Items, s.Queue.Pending()
+	e.BackgroundRunning = max(e.BackgroundRunning, s.execs.running())
 	draft := s.draft(events.TypeTurnEnded, e)
 	draft.Turn = t.Turn
 	return draft
+}
+
+// lose ends a running turn as lost; a steer that it did not take goes back first.
+func (s *State) lose(t TurnEntry, why string) Draft {
+	if o, ok := s.OpenOffer(); ok && o.Turn == t.Turn {
+		return s.draftRequeue("the turn ended", 0)
+	}
+	return s.draftLost(t, why)
 }
 
 func (s *State) draftLost(t TurnEntry, why string) Draft {

@@ -1,7 +1,9 @@
 package lifecycle
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"keryx/events"
 )
@@ -91,16 +93,31 @@ func (s *State) WaitingFor() string {
 	if o, ok := s.OpenOffer(); ok {
 		return "the host to answer offer " + string(o.ID)
 	}
-	e, ok := s.Queue.Head()
+	group, ready := s.next()
 	switch {
-	case !ok:
-		return ""
+	case len(group) == 0:
+		return s.waitingLater()
 	case s.Host == nil:
 		return "a host to attach"
-	case !e.NotBefore.IsZero():
+	case !group[0].NotBefore.IsZero():
 		return "the delay after a decline to pass"
+	case !ready.IsZero():
+		return "more messages to merge"
 	}
 	return "the next offer"
+}
+
+// waitingLater says what items wait for that are not to be delivered now.
+func (s *State) waitingLater() string {
+	switch at := s.Queue.NextDue(); {
+	case !at.IsZero():
+		return "the time " + at.UTC().Format(time.RFC3339)
+	case s.Queue.Kept() > 0:
+		return "a user's message, before more automatic ones"
+	case len(s.Queue.Unresolved()) > 0:
+		return "somebody to requeue or discard what is unresolved"
+	}
+	return ""
 }
 
 // View returns the whole folded state.
@@ -144,7 +161,8 @@ func (s *State) queueView() []events.ItemView {
 		r, _ := s.Receipt(it.Receipt)
 		out = append(out, events.ItemView{
 			Receipt: it.Receipt, State: r.State, Kind: it.Kind, Text: it.Body.Text,
-			Sender: it.Sender, QueuedAt: it.QueuedAt,
+			Sender: it.Sender, QueuedAt: it.QueuedAt, Mode: it.Mode, Reason: r.Reason,
+			NotBefore: it.NotBefore, ExpiresAt: it.ExpiresAt,
 		})
 	}
 	return out
@@ -160,4 +178,23 @@ func (s *State) execViews() []events.ExecView {
 		})
 	}
 	return out
+}
+
+// TurnList returns the turns that began before one, or the newest, newest first, and
+// whether there are more.
+func (s *State) TurnList(before events.TurnID, limit int) (out []events.TurnView, more bool) {
+	all := make([]TurnEntry, 0, len(s.turns))
+	from := s.turns[before]
+	for _, t := range s.turns {
+		if before == "" || t.StartSequence < from.StartSequence {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b TurnEntry) int { return cmp.Compare(b.StartSequence, a.StartSequence) })
+	more = len(all) > limit
+	out = make([]events.TurnView, 0, min(len(all), limit))
+	for _, t := range all[:min(len(all), limit)] {
+		out = append(out, s.TurnView(t))
+	}
+	return out, more
 }

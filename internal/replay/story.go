@@ -101,6 +101,7 @@ var tellers = map[events.Type]teller{
 	events.TypeSessionFinalized:  of(tellFinalized),
 
 	events.TypeTurnStarted:      during(tellTurnStarted),
+	events.TypeTurnSteered:      of(tellSteered),
 	events.TypeTurnEnded:        during(tellTurnEnded),
 	events.TypeTurnReportedLate: of(tellReportedLate),
 
@@ -109,6 +110,13 @@ var tellers = map[events.Type]teller{
 	events.TypeContinuationRequeued:    of(tellRequeued),
 	events.TypeContinuationUnresolved:  of(tellUnresolved),
 	events.TypeContinuationInvalidated: of(tellInvalidated),
+	events.TypeContinuationEdited:      of(tellEdited),
+	events.TypeContinuationDowngraded:  of(tellDowngraded),
+	events.TypeContinuationHeld:        of(tellHeld),
+	events.TypeContinuationReleased:    of(tellReleased),
+	events.TypeContinuationExpired:     of(tellExpired),
+	events.TypeContinuationCancelled:   of(tellCancelled),
+	events.TypeContinuationDiscarded:   of(tellDiscarded),
 
 	events.TypeExecRequested: of(tellExecRequested),
 	events.TypeExecStarted:   of(tellExecStarted),

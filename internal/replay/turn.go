@@ -40,33 +40,6 @@ func result(fault, reply string) string {
 	return text
 }
 
-func tellQueued(d events.ContinuationQueued) (string, tone) {
-	text := quoted(d.Item.Body.Text)
-	if d.Item.Kind != events.ItemUser {
-		text = string(d.Item.Kind) + " " + text
-	}
-	if len(d.Item.Body.Data) > 0 {
-		text += fmt.Sprintf(" with %d bytes of data", len(d.Item.Body.Data))
-	}
-	return text, plain
-}
-
-func tellOffered(d events.ContinuationOffered) (string, tone) {
-	return fmt.Sprintf("%s to %s, %s to answer", count(len(d.Items), "message"), d.Host, milliseconds(d.DeadlineMS)), dim
-}
-
-func tellRequeued(d events.ContinuationRequeued) (string, tone) {
-	text := fmt.Sprintf("%s back to the head of the queue: %s", count(len(d.Items), "message"), d.Reason)
-	if d.DelayMS > 0 {
-		text += ", offered again after " + milliseconds(d.DelayMS)
-	}
-	return text, warn
-}
-
-func tellUnresolved(d events.ContinuationUnresolved) (string, tone) {
-	return fmt.Sprintf("nobody knows whether %s ran: %s", count(len(d.Items), "message"), d.Reason), bad
-}
-
-func tellInvalidated(d events.ContinuationInvalidated) (string, tone) {
-	return fmt.Sprintf("%s not delivered: %s", count(len(d.Items), "message"), d.Reason), warn
+func tellSteered(d events.TurnSteered) (string, tone) {
+	return count(len(d.Items), "message") + " taken into the running turn", plain
 }
