@@ -169,7 +169,7 @@ func TestCase_C5_work_in_the_background_is_counted_and_keeps_the_session_open(t 
 	f := l.attach()
 	l.submit("m")
 	turn := l.accept(f)
-	id := l.startExec(f, "")
+	id := l.background(host, f, "")
 	l.end(f, turn, events.OutcomeCompleted)
 	i, ok := l.data[len(l.data)-1].(events.SessionIdle)
 	if !ok || i.Turn != turn || i.BackgroundRunning != 1 {
@@ -181,8 +181,7 @@ func TestCase_C5_work_in_the_background_is_counted_and_keeps_the_session_open(t 
 		t.Fatal("the session ended by idleness while its own work ran")
 	}
 	do[events.Done](l, exe, events.ReportExited{Session: session, Instance: "e1", Fact: events.ExecExited{Exec: id}})
-	l.submit("n")
-	l.end(f, l.accept(f), events.OutcomeCompleted)
+	l.end(f, l.accept(f), events.OutcomeCompleted) // the notice of the exit
 	if i, ok = l.data[len(l.data)-1].(events.SessionIdle); !ok || i.BackgroundRunning != 0 {
 		t.Errorf("idle %+v", i)
 	}

@@ -117,8 +117,7 @@ func (s *State) end(c Command, d events.End) (Decision, error) {
 	}
 	return one(s.draftEnd(t, events.TurnEnded{
 		Outcome: d.Outcome, Reply: d.Reply, ReplyTruncated: d.ReplyTruncated,
-		// The host may count execs of the bus among its own jobs, or not.
-		Error: d.Error, BackgroundRunning: max(d.BackgroundRunning, s.backgroundRunning()),
+		Error: d.Error, BackgroundRunning: d.BackgroundRunning,
 	}))
 }
 
@@ -144,11 +143,11 @@ func (s *State) endAgain(d events.End, t TurnEntry) (Decision, error) {
 	return one(draft)
 }
 
-// draftEnd ends a running turn and settles its items. What still runs then runs in the
-// background, whether its host knows of it or not.
+// draftEnd ends a running turn and settles its items. Its host may count the background
+// execs of the bus among its own jobs, or not know of them.
 func (s *State) draftEnd(t TurnEntry, e events.TurnEnded) Draft {
 	e.Turn, e.Settled, e.Pending = t.Turn, t.Items, s.Queue.Pending()
-	e.BackgroundRunning = max(e.BackgroundRunning, s.execs.running())
+	e.BackgroundRunning = max(e.BackgroundRunning, s.backgroundRunning())
 	draft := s.draft(events.TypeTurnEnded, e)
 	draft.Turn = t.Turn
 	return draft
