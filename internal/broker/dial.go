@@ -29,6 +29,12 @@ type OperatorGrant struct {
 	conn *net.UnixConn
 }
 
+// Wait blocks until the right has ended: the bus is gone, or Close was called.
+func (g *OperatorGrant) Wait() {
+	var b [1]byte
+	_, _ = g.conn.Read(b[:]) // the bus says nothing more; any result is the end
+}
+
 // Close gives the right back. It is safe to call twice.
 func (g *OperatorGrant) Close() error {
 	if err := g.conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

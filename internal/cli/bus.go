@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -138,7 +139,18 @@ func (b *Bus) granted(ctx context.Context, profile events.Profile, log *slog.Log
 	if err != nil {
 		return nil, nil, errors.Join(err, grant.Close())
 	}
-	return c, func() error { return errors.Join(c.Close(), grant.Close()) }, nil
+	// A bus that starts anew on the directory has another address and another key: what
+	// waits for the old one would wait in vain.
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		grant.Wait()
+		_ = c.Close() // whoever uses it is told that it is closed
+	})
+	return c, func() error {
+		err := errors.Join(c.Close(), grant.Close())
+		watch.Wait()
+		return err
+	}, nil
 }
 
 // With connects, runs f and closes.
