@@ -27,6 +27,8 @@ type Broker struct {
 	stopOnce sync.Once
 	stopped  chan struct{}
 	stopErr  error // written before stopped is closed
+
+	reloadMu sync.Mutex // held over reading principals.yaml and taking it into use
 }
 
 // Start opens the directory and serves until [Broker.Stop]. It returns [*HeldError] if
@@ -116,6 +118,10 @@ func (b *Broker) Registry() *Registry { return b.registry }
 // longer in it. A file that cannot be used changes nothing. The broker also does so by
 // itself when the file changes.
 func (b *Broker) Reload() error {
+	// Reading and taking into use are one step: of two reloads the later one's file counts,
+	// else a principal just added could be forgotten again.
+	b.reloadMu.Lock()
+	defer b.reloadMu.Unlock()
 	set, err := loadPrincipals(b.cfg.Dir)
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
