@@ -57,7 +57,7 @@ func newTail(g *global) *cobra.Command {
 			if err := cfg.Validate(); err != nil {
 				return &cli.UsageError{Err: err}
 			}
-			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
+			return g.followed(cmd, func(ctx context.Context, c *client.Conn) error {
 				if session != "" {
 					scope, err := scopeOf(ctx, c, session)
 					if err != nil {

@@ -32,7 +32,11 @@ is the record of the profile itself: targets, refused attempts.`,
 			if err := q.Validate(); err != nil {
 				return &cli.UsageError{Err: err}
 			}
-			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
+			connect := g.connected
+			if follow && to == 0 {
+				connect = g.followed
+			}
+			return connect(cmd, func(ctx context.Context, c *client.Conn) error {
 				scope, err := scopeOf(ctx, c, args[0])
 				if err != nil {
 					return err

@@ -47,6 +47,14 @@ command was called wrongly.`,
 		newEvents(g), newReplay(g), newVersion(g))
 }
 
+// followed is connected for what goes on without an end: it needs a running bus.
+func (g *global) followed(cmd *cobra.Command, f func(context.Context, *client.Conn) error) error {
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
+	return cli.Interruptible(cmd.Context(), func(ctx context.Context) error {
+		return g.bus.WithRunning(ctx, log, func(c *client.Conn) error { return f(ctx, c) })
+	})
+}
+
 // connected runs f on a connection, until done or a signal comes.
 func (g *global) connected(cmd *cobra.Command, f func(context.Context, *client.Conn) error) error {
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))

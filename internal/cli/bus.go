@@ -153,6 +153,26 @@ func (b *Bus) granted(ctx context.Context, profile events.Profile, log *slog.Log
 	}, nil
 }
 
+// WithRunning is [Bus.With] for what goes on without an end: it never opens the store
+// itself, in which nothing new could come, and which would keep a bus from starting.
+func (b *Bus) WithRunning(ctx context.Context, log *slog.Logger, f func(*client.Conn) error) error {
+	if b.URL != "" || b.Creds != "" {
+		return b.With(ctx, log, f)
+	}
+	profile, err := b.ProfileName()
+	if err != nil {
+		return err
+	}
+	c, done, err := b.granted(ctx, profile, log)
+	if errors.Is(err, broker.ErrNotRunning) {
+		return events.Errorf(events.CodeUnavailable, "no bus runs on %s, so nothing new can come; 'bus replay' tells what is there", b.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(c), done())
+}
+
 // With connects, runs f and closes.
 func (b *Bus) With(ctx context.Context, log *slog.Logger, f func(*client.Conn) error) error {
 	c, done, err := b.Connect(ctx, log)
