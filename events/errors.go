@@ -48,6 +48,16 @@ const (
 	CodeTimeout             Code = "timeout"
 	CodeLaunchFailed        Code = "launch_failed"
 	CodeInternal            Code = "internal"
+
+	CodeValidateFailed        Code = "validate_failed"
+	CodeTargetClaimed         Code = "target_claimed"
+	CodeLimitsUnenforceable   Code = "limits_unenforceable"
+	CodeRuntimeDirMissing     Code = "runtime_dir_missing"
+	CodeRuntimeDirForeign     Code = "runtime_dir_foreign"
+	CodeRuntimeDirExposed     Code = "runtime_dir_exposed"
+	CodeRuntimeDirSymlink     Code = "runtime_dir_symlink"
+	CodeRuntimeDirTooLong     Code = "runtime_dir_too_long"
+	CodeRuntimeDirUnsupported Code = "runtime_dir_unsupported"
 )
 
 // CodeInfo is one row of the error table.
@@ -102,6 +112,15 @@ func Codes() []CodeInfo {
 		{CodeTimeout, "no answer within the command's deadline; it may have been done", true, true, 504},
 		{CodeLaunchFailed, "the process could not be started", false, true, 422},
 		{CodeInternal, "a fault of the bus; its log says more", true, true, 500},
+		{CodeValidateFailed, "the target's own check did not pass; nothing was started", true, true, 503},
+		{CodeTargetClaimed, "another session has the exclusive target; nothing was started", true, true, 409},
+		{CodeLimitsUnenforceable, "the target's limits cannot be enforced where its executor runs", false, true, 422},
+		{CodeRuntimeDirMissing, "the target's runtime directory is not there, or no directory", true, true, 422},
+		{CodeRuntimeDirForeign, "the target's runtime directory belongs to another user", false, true, 422},
+		{CodeRuntimeDirExposed, "others could read or replace the target's runtime directory", false, true, 422},
+		{CodeRuntimeDirSymlink, "a part of the target's runtime directory is a symbolic link", false, true, 422},
+		{CodeRuntimeDirTooLong, "the path of the target's runtime directory leaves no room for a socket", false, true, 422},
+		{CodeRuntimeDirUnsupported, "the executor's platform has no private directories", false, true, 422},
 	}
 }
 

@@ -1,39 +1,5 @@
 package events
 
-// TargetSpec is what an executor declares of a target.
-type TargetSpec struct {
-	Name TargetName `json:"name"`
-	// Kind is "terminal"; the set is open.
-	Kind     string            `json:"kind"`
-	Cwd      string            `json:"cwd,omitempty"`
-	Shell    string            `json:"shell,omitempty"`
-	EnvSet   map[string]string `json:"env_set,omitempty"`
-	EnvUnset []string          `json:"env_unset,omitempty"`
-	// User is who commands run as, by name or number. Empty: the executor's own user.
-	User string `json:"user,omitempty"`
-	// CommandPrefix goes before each argument list. Its first is absolute.
-	CommandPrefix []string `json:"command_prefix,omitempty"`
-}
-
-// TargetRegistered makes a target known (scope _profile). Its generation rises with
-// each registration under one name.
-type TargetRegistered struct {
-	Spec       TargetSpec    `json:"spec"`
-	Executor   PrincipalName `json:"executor"`
-	Instance   Instance      `json:"instance"`
-	Generation uint64        `json:"generation"`
-	LeaseFence Fence         `json:"lease_fence,omitzero"`
-}
-
-// TargetWithdrawn takes a target away (scope _profile).
-type TargetWithdrawn struct {
-	Name       TargetName    `json:"name"`
-	Executor   PrincipalName `json:"executor"`
-	Instance   Instance      `json:"instance"`
-	Generation uint64        `json:"generation"`
-	Reason     string        `json:"reason"`
-}
-
 // Selection pins what a caller saw of a target; a start names one, and anything
 // that moved since is refused as stale_selection.
 type Selection struct {

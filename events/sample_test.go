@@ -65,6 +65,9 @@ var samplesByType = map[reflect.Type]any{
 	reflect.TypeFor[events.SessionStatus](): events.StatusRunning,
 	reflect.TypeFor[events.TurnState]():     events.TurnRunning,
 	reflect.TypeFor[events.LeaseState]():    events.LeaseHeld,
+
+	reflect.TypeFor[events.OnLeaseLoss]():      events.OnLeaseLossKeep,
+	reflect.TypeFor[events.ApprovalDecision](): events.ApprovalOnRequest,
 }
 
 // samplesByName are texts and numbers of fields whose type says nothing.
@@ -79,6 +82,8 @@ var samplesByName = map[string]any{
 	"bytes": 6, "missing_bytes": 1, "ttl_ms": 15000, "in_ms": 60000, "lease_ttl_ms": 15000, "deadline_ms": 5000, "delay_ms": 1000, "duration_ms": 12,
 	"timeout_ms": 60000, "grace_ms": 5000, "idle_ttl_ms": 3600000, "host_gone_ms": 60000,
 	"generation": 1, "access_epoch": 0, "stored": 7, "from": 3, "chunk.to": 4, "env_set": map[string]string{"LANG": "C"},
+	"authoritative_env": "HTTPS_PROXY", "runtime_dir": "/run/keryx", "command": "true", "argv_prefix": "rm",
+	"cpu_milli": 1500, "memory_bytes": 536870912, "pids": 256,
 	"path": "/to", "details": map[string]string{"host": "shell"},
 }
 

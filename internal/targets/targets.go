@@ -1,7 +1,6 @@
 package targets
 
 import (
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -56,7 +55,7 @@ func (s *State) foldWithdrawn(r events.Record) error {
 // returns the event to append, or nil with the selection when the same instance
 // registers the same again.
 func (s *State) Register(by events.PrincipalName, c events.RegisterTarget) (*events.TargetRegistered, events.Selection, error) {
-	if err := checkSpec(c.Spec); err != nil {
+	if err := CheckSpec(c.Spec); err != nil {
 		return nil, events.Selection{}, err
 	}
 	next := events.TargetRegistered{
@@ -132,32 +131,4 @@ func selection(t events.TargetRegistered) events.Selection {
 
 func unknown(name events.TargetName) *events.Error {
 	return events.Errorf(events.CodeUnknownTarget, "no executor has registered target %q", name)
-}
-
-func checkSpec(s events.TargetSpec) error {
-	if err := s.Name.Validate(); err != nil {
-		return invalid("/spec/name", err.Error())
-	}
-	if s.Kind == "" {
-		return invalid("/spec/kind", "a target needs a kind")
-	}
-	if s.Cwd != "" && !filepath.IsAbs(s.Cwd) {
-		return invalid("/spec/cwd", "the working directory must be absolute")
-	}
-	if s.Shell != "" && !filepath.IsAbs(s.Shell) {
-		return invalid("/spec/shell", "the shell must be absolute")
-	}
-	if len(s.CommandPrefix) > 0 && !filepath.IsAbs(s.CommandPrefix[0]) {
-		return invalid("/spec/command_prefix", "the first of a command prefix must be absolute")
-	}
-	for name := range s.EnvSet {
-		if name == "" || strings.ContainsAny(name, "=\x00") {
-			return invalid("/spec/env_set", "a variable's name must not be empty or hold '='")
-		}
-	}
-	return nil
-}
-
-func invalid(path, message string) *events.Error {
-	return &events.Error{Code: events.CodeInvalid, Message: message, Path: path}
 }

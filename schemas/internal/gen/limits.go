@@ -46,7 +46,7 @@ func limit(structure, name string, s object) {
 			limitText(name, s)
 		}
 	case "array":
-		if structure == "ExecSpec" && name == "argv" {
+		if slices.Contains(nonEmpty, structure+"."+name) {
 			s["minItems"] = 1
 		}
 	}
@@ -66,12 +66,17 @@ func limitNumber(structure, name string, s object) {
 		s["minimum"], s["maximum"] = 1, 1<<31-1
 	case name == "pid":
 		s["minimum"] = 1
+	case structure == "TargetLimits":
+		s["minimum"] = 0
 	}
 }
 
 var (
+	// nonEmpty are lists that hold something.
+	nonEmpty = []string{"ExecSpec.argv", "TargetCheck.command", "ApprovalRule.argv_prefix"}
+
 	ids   = []string{"gateway_session_key", "stored_session_id", "runtime_session_id", "session_id", "task_id", "to", "idempotency_key", "key"}
-	lines = []string{"home", "source", "surface", "reason", "cwd", "shell"}
+	lines = []string{"home", "source", "surface", "reason", "cwd", "shell", "runtime_dir"}
 )
 
 func limitText(name string, s object) {
