@@ -174,6 +174,22 @@ func (c *Conn) StopExec(ctx context.Context, s events.StopExec) (events.ExecAnsw
 	return ask[events.ExecAnswer](ctx, c, events.CmdExecStop, s)
 }
 
+// AddToken makes a bearer token of the HTTP edge known.
+func (c *Conn) AddToken(ctx context.Context, a events.AddToken) (events.TokenView, error) {
+	return ask[events.TokenView](ctx, c, events.CmdTokenAdd, a)
+}
+
+// RevokeToken ends a bearer token for good.
+func (c *Conn) RevokeToken(ctx context.Context, name events.TokenName, reason string) (events.TokenView, error) {
+	return ask[events.TokenView](ctx, c, events.CmdTokenRevoke, events.RevokeToken{Name: name, Reason: reason})
+}
+
+// Tokens returns the profile's bearer tokens, ended ones included.
+func (c *Conn) Tokens(ctx context.Context) ([]events.TokenView, error) {
+	a, err := ask[events.Tokens](ctx, c, events.CmdTokenList, events.TokenList{})
+	return a.Tokens, err
+}
+
 // Leases returns the profile's leases on record.
 func (c *Conn) Leases(ctx context.Context) ([]events.LeaseView, error) {
 	a, err := ask[events.Leases](ctx, c, events.CmdLeaseList, events.LeaseList{})

@@ -83,9 +83,13 @@ func (c *Conn) message(ctx context.Context, t events.Type, data any) (*nats.Msg,
 	if err != nil {
 		return nil, err
 	}
-	ev, err := events.NewCommand(p, t, events.CommandID(events.NewID()), time.Now(), data)
+	behalf := behalfOf(ctx)
+	ev, err := events.NewCommand(p, t, behalf.command, time.Now(), data)
 	if err != nil {
 		return nil, err
+	}
+	if behalf.token != "" {
+		ev.SetExtension(events.ExtActingFor, string(behalf.token))
 	}
 	trace := traceOf(ctx)
 	ev.SetExtension(events.ExtTraceParent, trace.parent)

@@ -10,6 +10,8 @@ type AuditRefused struct {
 	Message string `json:"message"`
 	// Target is what the caller aimed at: a session, a name or a reply subject.
 	Target string `json:"target,omitempty"`
+	// ActingFor is the token that the principal acted for.
+	ActingFor TokenName `json:"acting_for,omitempty"`
 }
 
 // StoreRegressed records that the store was served although it had lost messages,

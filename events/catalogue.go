@@ -80,6 +80,8 @@ func eventEntries() []Entry {
 		event[ExecLost](TypeExecLost),
 		profileEvent[TargetRegistered](TypeTargetRegistered),
 		profileEvent[TargetWithdrawn](TypeTargetWithdrawn),
+		profileEvent[TokenAdded](TypeTokenAdded),
+		profileEvent[TokenRevoked](TypeTokenRevoked),
 		profileEvent[AuditRefused](TypeAuditRefused),
 		profileEvent[StoreRegressed](TypeStoreRegressed),
 	}
@@ -123,6 +125,9 @@ func commandEntries() []Entry {
 		command[RenewLease, LeaseRenewals](CmdLeaseRenew, RoleHost, RoleExecutor, RoleGateway),
 		command[ReleaseLease, Done](CmdLeaseRelease, RoleHost, RoleExecutor, RoleGateway),
 		read[LeaseList, Leases](CmdLeaseList),
+		command[AddToken, TokenView](CmdTokenAdd, RoleOperator),
+		command[RevokeToken, TokenView](CmdTokenRevoke, RoleOperator),
+		read[TokenList, Tokens](CmdTokenList),
 		read[LogPage, LogPageEnd](CmdLogPage),
 		read[LogTips, Tips](CmdLogTips),
 	}

@@ -22,7 +22,10 @@ const (
 	CodeUnknownExec         Code = "unknown_exec"
 	CodeUnknownTarget       Code = "unknown_target"
 	CodeUnknownLease        Code = "unknown_lease"
+	CodeUnknownToken        Code = "unknown_token"
 	CodeAmbiguousName       Code = "ambiguous_name"
+	CodeNameTaken           Code = "name_taken"
+	CodeUnauthenticated     Code = "unauthenticated"
 	CodeForbidden           Code = "forbidden"
 	CodeIdentityConflict    Code = "identity_conflict"
 	CodeConflict            Code = "conflict"
@@ -86,7 +89,10 @@ func Codes() []CodeInfo {
 		{CodeUnknownExec, "the session has no such exec", false, true, 404},
 		{CodeUnknownTarget, "no executor has registered this target", true, true, 404},
 		{CodeUnknownLease, "nobody holds this lease", false, true, 404},
+		{CodeUnknownToken, "the profile has no token of this name", false, true, 404},
 		{CodeAmbiguousName, "the bare name means several sessions; use the session id", false, true, 409},
+		{CodeNameTaken, "the name is another's, and a name is given once", false, true, 409},
+		{CodeUnauthenticated, "no bearer token, or one that is unknown, expired or revoked", false, true, 401},
 		{CodeForbidden, "the caller may not do this; the attempt is on record", false, true, 403},
 		{CodeIdentityConflict, "the names belong to different sessions; only an operator's merge joins them", false, true, 409},
 		{CodeConflict, "others changed the session at each try", true, true, 409},

@@ -33,6 +33,7 @@ var samplesByType = map[reflect.Type]any{
 	reflect.TypeFor[events.ExecID]():            events.ExecID(anExec),
 	reflect.TypeFor[events.CommandID]():         events.CommandID(aCommand),
 	reflect.TypeFor[events.TargetName]():        events.TargetName("local"),
+	reflect.TypeFor[events.TokenName]():         events.TokenName("ci"),
 	reflect.TypeFor[events.GatewaySessionKey](): events.GatewaySessionKey("cli:local"),
 	reflect.TypeFor[events.StoredSessionID]():   events.StoredSessionID("stored-1"),
 	reflect.TypeFor[events.RuntimeSessionID]():  events.RuntimeSessionID("runtime-1"),
@@ -68,13 +69,15 @@ var samplesByType = map[reflect.Type]any{
 
 	reflect.TypeFor[events.OnLeaseLoss]():      events.OnLeaseLossKeep,
 	reflect.TypeFor[events.ApprovalDecision](): events.ApprovalOnRequest,
+	reflect.TypeFor[events.TokenState]():       events.TokenUsable,
+	reflect.TypeFor[events.Role]():             events.RoleGateway,
 }
 
 // samplesByName are texts and numbers of fields whose type says nothing.
 var samplesByName = map[string]any{
 	"to": "cli:local", "text": "echo hello", "reply": "hello\n", "error": "exit status 1", "message": "the caller may not do this",
 	"reason": "requested", "finalize_reason": "requested", "home": "/home/alice", "source": "cli", "surface": "terminal",
-	"idempotency_key": "cli-1", "key": "cli-1", "body_digest": aDigest, "sha256": aDigest, "value": "cli:local", "kind": "terminal",
+	"idempotency_key": "cli-1", "key": "cli-1", "body_digest": aDigest, "digest": aDigest, "sha256": aDigest, "value": "cli:local", "kind": "terminal",
 	"name": "stdout", "cwd": "/srv", "shell": "/bin/sh", "signal": "SIGTERM", "waiting_for": "a host", "out_subject": "kx.out.default.local." + aSession + "." + anExec,
 	"target": aSession, "argv": "echo", "env_unset": "LANG", "keys": "cli:local",
 	"user": "alice", "command_prefix": "/usr/bin/env", "rows": 24, "cols": 80,

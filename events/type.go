@@ -78,6 +78,9 @@ const (
 	TypeExecExited    Type = "keryx.exec.exited.v1"
 	TypeExecLost      Type = "keryx.exec.lost.v1"
 
+	TypeTokenAdded   Type = "keryx.token.added.v1"
+	TypeTokenRevoked Type = "keryx.token.revoked.v1"
+
 	TypeAuditRefused   Type = "keryx.audit.refused.v1"
 	TypeStoreRegressed Type = "keryx.store.regressed.v1"
 )
@@ -125,6 +128,10 @@ const (
 	CmdLeaseRenew   Type = "keryx.cmd.lease.renew.v1"
 	CmdLeaseRelease Type = "keryx.cmd.lease.release.v1"
 	CmdLeaseList    Type = "keryx.cmd.lease.list.v1"
+
+	CmdTokenAdd    Type = "keryx.cmd.token.add.v1"
+	CmdTokenRevoke Type = "keryx.cmd.token.revoke.v1"
+	CmdTokenList   Type = "keryx.cmd.token.list.v1"
 
 	CmdLogPage Type = "keryx.cmd.log.page.v1"
 	CmdLogTips Type = "keryx.cmd.log.tips.v1"

@@ -41,7 +41,7 @@ command was called wrongly.`,
 	g.bus.Flags(root)
 	root.PersistentFlags().BoolVar(&g.json, "json", false, "print one JSON object a line")
 	return cli.Group(root,
-		newUp(g), newServe(g), newUser(g), newSessions(g), newSession(g),
+		newUp(g), newServe(g), newUser(g), newToken(g), newSessions(g), newSession(g),
 		newSubmit(g), newReceipt(g), newQueue(g), newCancel(g), newRequeue(g), newDiscard(g), newTurns(g), newTurn(g),
 		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g),
 		newEvents(g), newReplay(g), newVersion(g))

@@ -24,12 +24,13 @@ func extension(e events.Event, name string) string {
 
 // step is one decision with what its events say about their cause.
 type step struct {
-	decision lifecycle.Decision
-	by       events.Principal
-	cause    events.CommandID
-	trace    trace
-	hits     []lifecycle.NameHit
-	now      time.Time
+	decision  lifecycle.Decision
+	by        events.Principal
+	cause     events.CommandID
+	actingFor events.TokenName
+	trace     trace
+	hits      []lifecycle.NameHit
+	now       time.Time
 }
 
 // commit appends a step's drafts, folds them, and does what follows. Nothing has
@@ -153,9 +154,9 @@ func (l *lane) event(s step, d lifecycle.Draft, i int) (events.Event, error) {
 	if when.Before(l.state.LastTime) { // an event is never older than the one before
 		when = l.state.LastTime
 	}
-	by, cause := s.by, s.cause
+	by, cause, actingFor := s.by, s.cause, s.actingFor
 	if d.Own { // done by the authority on the way to the command's own event
-		by, cause = l.authority(), ""
+		by, cause, actingFor = l.authority(), "", ""
 	}
 	ev, err := newEvent(by.Source(), l.id.Scope(), d.Type, when, l.state.LastOrdinal+events.Ordinal(1+i), d.Data)
 	if err != nil {
@@ -165,7 +166,7 @@ func (l *lane) event(s step, d lifecycle.Draft, i int) (events.Event, error) {
 		events.ExtEpoch: orEmpty(d.Epoch.String(), d.Epoch == 0), events.ExtTurn: string(d.Turn),
 		events.ExtCausation: string(cause), events.ExtSessionFence: d.SessionFence.String(),
 		events.ExtLeaseFence: d.LeaseFence.String(), events.ExtTraceParent: s.trace.parent,
-		events.ExtTraceState: s.trace.state,
+		events.ExtTraceState: s.trace.state, events.ExtActingFor: string(actingFor),
 	})
 	return ev, nil
 }

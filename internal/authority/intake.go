@@ -22,6 +22,8 @@ type request struct {
 	id     events.CommandID
 	data   any // the command's data struct, by value
 	reply  string
+	// actingFor is the token for which the caller sends this; empty for itself.
+	actingFor events.TokenName
 	// confirmed is set once the log itself was asked for a session not in memory.
 	confirmed bool
 }
@@ -53,8 +55,17 @@ func (t *term) take(m *nats.Msg) {
 		t.refused(caller, m, refusal)
 		return
 	}
+	if req.actingFor != "" {
+		t.acting(req)
+		return
+	}
+	t.admit(req)
+}
+
+// admit hands on a request whose sender may send it, if there is room for what it begins.
+func (t *term) admit(req *request) {
 	if err := t.room(req); err != nil {
-		t.refuse(m.Reply, asError(err, events.CodeStoreFull))
+		t.refuse(req.reply, asError(err, events.CodeStoreFull))
 		return
 	}
 	t.dispatch(req)
@@ -89,7 +100,7 @@ func (t *term) check(caller events.Principal, m *nats.Msg, noun, verb string) (*
 	if !slices.Contains(entry.Roles, caller.Role) {
 		return nil, events.Errorf(events.CodeForbidden, "role %s may not send %s", caller.Role, entry.Type.Short())
 	}
-	req := &request{caller: caller, entry: entry, event: ev, id: events.CommandID(ev.ID()), reply: m.Reply}
+	req := &request{caller: caller, entry: entry, event: ev, id: events.CommandID(ev.ID()), reply: m.Reply, actingFor: events.TokenName(extension(ev, events.ExtActingFor))}
 	if refusal := req.decodeData(); refusal != nil {
 		return nil, refusal
 	}

@@ -106,7 +106,7 @@ func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle
 			l.perform(d.Effects)
 			return d.Answer, nil, nil
 		}
-		err = l.commit(ctx, step{decision: d, by: req.caller, cause: req.id, trace: traceOf(req.event), hits: cmd.Hits, now: cmd.Now})
+		err = l.commit(ctx, step{decision: d, by: req.caller, cause: req.id, actingFor: req.actingFor, trace: traceOf(req.event), hits: cmd.Hits, now: cmd.Now})
 		if lost, again := l.lostRace(ctx, req, err, &races); lost {
 			if again != nil {
 				return nil, nil, again

@@ -12,15 +12,17 @@ import (
 	"keryx/events"
 	"keryx/internal/sessionlog"
 	"keryx/internal/targets"
+	"keryx/internal/tokens"
 )
 
-// profileLane is the scope _profile of one profile: targets and audit.
+// profileLane is the scope _profile of one profile: targets, tokens and audit.
 type profileLane struct {
 	serial
 	profile events.Profile
 
 	stateMu  sync.RWMutex
 	targets  targets.State
+	tokens   tokens.State
 	sequence events.Sequence
 	ordinal  events.Ordinal
 	lastTime time.Time
@@ -74,7 +76,7 @@ func (l *profileLane) fold(rec events.Record) {
 	if rec.Time.After(l.lastTime) {
 		l.lastTime = rec.Time
 	}
-	if err := l.targets.Fold(rec); err != nil {
+	if err := errors.Join(l.targets.Fold(rec), l.tokens.Fold(rec)); err != nil {
 		l.t.logger.Error("event cannot be folded", "profile", l.profile, "ordinal", rec.Ordinal, "error", err)
 	}
 	if rec.Causation == "" {
@@ -97,11 +99,29 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 		answer = events.Selection{Target: d.Spec.Name, Generation: d.Generation, LeaseFence: d.LeaseFence, Executor: d.Executor, Instance: d.Instance}
 	case events.TypeTargetWithdrawn:
 		answer = events.Done{Sequence: rec.Sequence}
+	case events.TypeTokenAdded:
+		d, err := events.DataOf[events.TokenAdded](rec)
+		if err != nil {
+			return nil, false
+		}
+		answer = l.tokenView(d.Name, rec.Time)
+	case events.TypeTokenRevoked:
+		d, err := events.DataOf[events.TokenRevoked](rec)
+		if err != nil {
+			return nil, false
+		}
+		answer = l.tokenView(d.Name, rec.Time)
 	default:
 		return nil, false
 	}
 	body, err := events.MarshalData(answer)
 	return body, err == nil
+}
+
+// tokenView is what a token was when its event was taken in, under which this runs.
+func (l *profileLane) tokenView(name events.TokenName, at time.Time) events.TokenView {
+	tok, _ := l.tokens.Get(name)
+	return tok.View(at)
 }
 
 func (l *profileLane) remember(id events.CommandID, a events.Raw) {
@@ -116,20 +136,35 @@ func (l *profileLane) remember(id events.CommandID, a events.Raw) {
 // appendFact appends a fact of the authority's own; one that cannot be kept is logged.
 func (l *profileLane) appendFact(t events.Type, data any) {
 	l.add(l.t.cfg.LaneQueue, func(ctx context.Context) {
-		if err := l.append(ctx, events.Source(l.profile, events.AuthorityName), "", t, data); err != nil {
+		if err := l.append(ctx, origin{source: events.Source(l.profile, events.AuthorityName)}, t, data); err != nil {
 			l.t.logger.Error("append a fact", "type", t, "profile", l.profile, "error", err)
 		}
 	})
 }
 
+// origin is what an event says of where it comes from.
+type origin struct {
+	source    string
+	cause     events.CommandID
+	actingFor events.TokenName
+	trace     trace
+}
+
+func originOf(req *request) origin {
+	return origin{source: req.caller.Source(), cause: req.id, actingFor: req.actingFor, trace: traceOf(req.event)}
+}
+
 // append appends one event to the scope, deciding its place anew after a lost race.
-func (l *profileLane) append(ctx context.Context, source string, cause events.CommandID, t events.Type, data any) error {
+func (l *profileLane) append(ctx context.Context, from origin, t events.Type, data any) error {
 	for range maxRaces {
-		ev, err := newEvent(source, events.ScopeProfile, t, laterOf(time.Now(), l.lastTime), l.ordinal+1, data)
+		ev, err := newEvent(from.source, events.ScopeProfile, t, laterOf(time.Now(), l.lastTime), l.ordinal+1, data)
 		if err != nil {
 			return err
 		}
-		setAttributes(&ev, map[string]string{events.ExtCausation: string(cause)})
+		setAttributes(&ev, map[string]string{
+			events.ExtCausation: string(from.cause), events.ExtActingFor: string(from.actingFor),
+			events.ExtTraceParent: from.trace.parent, events.ExtTraceState: from.trace.state,
+		})
 		m, err := logMessage(l.profile, events.ScopeProfile, ev)
 		if err != nil {
 			return err
@@ -139,7 +174,7 @@ func (l *profileLane) append(ctx context.Context, source string, cause events.Co
 		sequences, err := l.t.write(ctx, []sessionlog.Message{m})
 		var stale *sessionlog.SequenceError
 		if errors.As(err, &stale) || errors.Is(err, sessionlog.ErrUnknownResult) {
-			if done, err := l.refresh(ctx, cause); done || err != nil {
+			if done, err := l.refresh(ctx, from.cause); done || err != nil {
 				return err
 			}
 			continue
@@ -186,11 +221,11 @@ func (l *profileLane) refresh(ctx context.Context, cause events.CommandID) (bool
 	return done, nil
 }
 
-// toProfile queues a command about targets.
+// toProfile queues a command about targets or tokens.
 func (t *term) toProfile(req *request) {
 	l := t.profiles.get(req.caller.Profile)
 	ok := l.add(t.cfg.LaneQueue, func(ctx context.Context) {
-		answer, err := l.targetCommand(ctx, req)
+		answer, err := l.command(ctx, req)
 		if err != nil {
 			t.fail(req, err)
 			return
@@ -202,11 +237,10 @@ func (t *term) toProfile(req *request) {
 	}
 }
 
-func (l *profileLane) targetCommand(ctx context.Context, req *request) (any, error) {
+func (l *profileLane) command(ctx context.Context, req *request) (any, error) {
 	if a, ok := l.answers[req.id]; ok {
 		return a, nil
 	}
-	source := req.caller.Source()
 	switch d := req.data.(type) {
 	case events.RegisterTarget:
 		if err := l.t.checkTargetLease(req.caller, d); err != nil {
@@ -216,15 +250,15 @@ func (l *profileLane) targetCommand(ctx context.Context, req *request) (any, err
 		if err != nil || fact == nil {
 			return sel, err
 		}
-		return sel, l.append(ctx, source, req.id, events.TypeTargetRegistered, *fact)
+		return sel, l.append(ctx, originOf(req), events.TypeTargetRegistered, *fact)
 	case events.WithdrawTarget:
 		fact := l.targets.Withdraw(req.caller.Name, d)
 		if fact == nil {
 			return events.Done{}, nil
 		}
-		return events.Done{}, l.append(ctx, source, req.id, events.TypeTargetWithdrawn, *fact)
+		return events.Done{}, l.append(ctx, originOf(req), events.TypeTargetWithdrawn, *fact)
 	}
-	return nil, events.Errorf(events.CodeUnknownCommand, "%s is not about targets", req.entry.Type)
+	return l.tokenCommand(ctx, req)
 }
 
 // checkTargetLease returns nil if the caller's instance holds the lease of the target

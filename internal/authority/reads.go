@@ -57,6 +57,8 @@ func (t *term) read(req *request) {
 		t.reply(req)(t.selectTarget(req.caller.Profile, d.Name))
 	case events.TargetList:
 		t.reply(req)(t.targetList(req.caller.Profile), nil)
+	case events.TokenList:
+		t.reply(req)(t.tokenList(req.caller.Profile), nil)
 	case events.LeaseList:
 		t.reply(req)(events.Leases{Leases: t.granter.List(req.caller.Profile)}, nil)
 	case events.LogTips:

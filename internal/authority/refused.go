@@ -23,7 +23,7 @@ func (t *term) refused(caller events.Principal, m *nats.Msg, e *events.Error) {
 	case events.CodeForbidden:
 		_, _, noun, verb, err := events.ParseCmdSubject(m.Subject)
 		if err == nil {
-			t.audit(caller, events.Type(fmt.Sprintf("keryx.cmd.%s.%s.v1", noun, verb)), e, "")
+			t.audit(caller, "", events.Type(fmt.Sprintf("keryx.cmd.%s.%s.v1", noun, verb)), e, "")
 		}
 	case events.CodeInvalid, events.CodeUndecodable, events.CodeTooLarge, events.CodeUnknownCommand:
 		t.bury(caller, m, e)
@@ -71,18 +71,18 @@ func (t *term) auditReply(caller events.Principal, m *nats.Msg) {
 	if err != nil {
 		return
 	}
-	t.audit(caller, events.Type(fmt.Sprintf("keryx.cmd.%s.%s.v1", noun, verb)), events.Errorf(events.CodeForbidden,
+	t.audit(caller, "", events.Type(fmt.Sprintf("keryx.cmd.%s.%s.v1", noun, verb)), events.Errorf(events.CodeForbidden,
 		"the reply subject is not below %s", events.InboxPrefix(caller.Profile, caller.Name)), m.Reply)
 }
 
 // audit puts an attempt beyond one's rights on record, rate-limited.
-func (t *term) audit(caller events.Principal, command events.Type, e *events.Error, target string) {
-	t.logger.Warn("refused", "principal", caller.Name, "profile", caller.Profile, "command", command, "reason", e.Message)
+func (t *term) audit(caller events.Principal, actingFor events.TokenName, command events.Type, e *events.Error, target string) {
+	t.logger.Warn("refused", "principal", caller.Name, "profile", caller.Profile, "acting_for", actingFor, "command", command, "reason", e.Message)
 	if !t.limits.allowRecord(caller) {
 		return
 	}
 	t.profiles.get(caller.Profile).appendFact(events.TypeAuditRefused, events.AuditRefused{
-		Principal: caller.Name, Command: command, Code: e.Code, Message: clip(e.Message), Target: clip(target),
+		Principal: caller.Name, Command: command, Code: e.Code, Message: clip(e.Message), Target: clip(target), ActingFor: actingFor,
 	})
 }
 

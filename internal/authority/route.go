@@ -17,7 +17,7 @@ func (t *term) dispatch(req *request) {
 		return
 	}
 	switch req.data.(type) {
-	case events.RegisterTarget, events.WithdrawTarget:
+	case events.RegisterTarget, events.WithdrawTarget, events.AddToken, events.RevokeToken:
 		t.toProfile(req)
 	case events.AcquireLease, events.RenewLease, events.ReleaseLease:
 		t.inBackground(req, t.leaseCommand)
@@ -75,7 +75,7 @@ func (t *term) fail(req *request, err error) {
 	}
 	t.refuse(req.reply, e)
 	if e.Code == events.CodeForbidden {
-		t.audit(req.caller, req.entry.Type, e, req.target())
+		t.audit(req.caller, req.actingFor, req.entry.Type, e, req.target())
 	}
 }
 

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"time"
 
 	"keryx/events"
 )
@@ -18,8 +19,27 @@ func tellTargetWithdrawn(d events.TargetWithdrawn) (string, tone) {
 	return fmt.Sprintf("%s at %s, generation %d: %s", d.Name, d.Executor, d.Generation, d.Reason), plain
 }
 
+func tellTokenAdded(d events.TokenAdded) (string, tone) {
+	text := fmt.Sprintf("token %s, role %s", d.Name, d.Role)
+	if !d.ExpiresAt.IsZero() {
+		text += ", until " + d.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return text, plain
+}
+
+func tellTokenRevoked(d events.TokenRevoked) (string, tone) {
+	text := fmt.Sprintf("token %s", d.Name)
+	if d.Reason != "" {
+		text += ": " + d.Reason
+	}
+	return text, plain
+}
+
 func tellRefused(d events.AuditRefused) (string, tone) {
 	text := fmt.Sprintf("%s tried %s", d.Principal, d.Command.Short())
+	if d.ActingFor != "" {
+		text = fmt.Sprintf("%s for token %s tried %s", d.Principal, d.ActingFor, d.Command.Short())
+	}
 	if d.Target != "" {
 		text += " on " + quoted(d.Target)
 	}

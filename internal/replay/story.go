@@ -126,6 +126,8 @@ var tellers = map[events.Type]teller{
 
 	events.TypeTargetRegistered: of(tellTargetRegistered),
 	events.TypeTargetWithdrawn:  of(tellTargetWithdrawn),
+	events.TypeTokenAdded:       of(tellTokenAdded),
+	events.TypeTokenRevoked:     of(tellTokenRevoked),
 	events.TypeAuditRefused:     of(tellRefused),
 	events.TypeStoreRegressed:   of(tellRegressed),
 }

@@ -19,6 +19,7 @@ const (
 var patterns = map[reflect.Type]string{
 	reflect.TypeFor[events.Profile]():       slug,
 	reflect.TypeFor[events.TargetName]():    slug,
+	reflect.TypeFor[events.TokenName]():     slug,
 	reflect.TypeFor[events.PrincipalName](): `^[a-z0-9-]{1,63}$`,
 	reflect.TypeFor[events.Scope]():         `^[A-Za-z0-9_-]{1,128}$`,
 	reflect.TypeFor[events.Fence]():         `^[0-9]+\.[0-9]+$`,
@@ -87,7 +88,7 @@ func limitText(name string, s object) {
 		s["maxLength"] = 1024
 	case slices.Contains(lines, name):
 		s["maxLength"] = 4096
-	case name == "sha256", name == "body_digest":
+	case name == "sha256", name == "body_digest", name == "digest":
 		s["pattern"] = `^[0-9a-f]{64}$`
 	}
 }
