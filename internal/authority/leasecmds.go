@@ -130,10 +130,12 @@ func (t *term) leaseEnded(key events.LeaseKey, rec events.LeaseRecord) {
 }
 
 func (t *term) executorLost(key events.LeaseKey, rec events.LeaseRecord) {
-	lost := lifecycle.ExecutorLost{Executor: rec.Holder, Instance: rec.Instance, Reason: "the lease of target " + key.Name + " ended"}
+	lost := lifecycle.ExecutorLost{
+		Executor: rec.Holder, Instance: rec.Instance, Target: events.TargetName(key.Name), Reason: "the lease of target " + key.Name + " ended",
+	}
 	for l := range t.sessions.all(key.Profile) {
 		var concerned bool
-		l.view(func(s *lifecycle.State) { concerned = s.ExecsOf(rec.Holder, rec.Instance) > 0 })
+		l.view(func(s *lifecycle.State) { concerned = s.Concerns(lost) })
 		if concerned {
 			l.add(0, func(ctx context.Context) { l.internal(ctx, lost) })
 		}

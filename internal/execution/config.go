@@ -3,10 +3,8 @@ package execution
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -60,18 +58,6 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	if err := c.Target.Name.Validate(); err != nil {
-		return c, err
-	}
-	if c.Target.Kind == "" {
-		c.Target.Kind = "terminal"
-	}
-	if c.Target.Cwd != "" && !filepath.IsAbs(c.Target.Cwd) {
-		return c, fmt.Errorf("working directory %q of target %s is not absolute", c.Target.Cwd, c.Target.Name)
-	}
-	if c.Target.Shell == "" {
-		c.Target.Shell = "/bin/sh"
-	}
 	if c.SpoolDir == "" {
 		c.SpoolDir = os.TempDir()
 	}

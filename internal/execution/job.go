@@ -15,6 +15,7 @@ import (
 type job struct {
 	service *service
 	order   events.StartOrder
+	tenancy *tenancy // set at the launch
 	spool   *spool
 
 	mu      sync.Mutex
@@ -34,6 +35,7 @@ func (j *job) run(ctx context.Context) {
 		s.refuse(ctx, j.order.Session, id, err)
 		return
 	}
+	defer j.tenancy.end()
 	var telling sync.WaitGroup
 	telling.Go(func() { j.reportStarted(ctx) })
 	kept, err := j.stream(ctx)
@@ -52,7 +54,7 @@ func (j *job) run(ctx context.Context) {
 func (j *job) launch(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	spec, err := j.spec()
+	spec, err := j.prepare()
 	if err != nil {
 		return err
 	}
@@ -60,9 +62,35 @@ func (j *job) launch(ctx context.Context) error {
 		return errStopped
 	}
 	// The last thing before the launch: what is not held now must not act.
-	if err := j.service.tenancy.check(j.order); err != nil {
+	if err := j.tenancy.begin(j.order); err != nil {
 		return err
 	}
+	if err := j.execute(ctx, spec); err != nil {
+		j.tenancy.end()
+		return err
+	}
+	for _, f := range j.early {
+		j.apply(f)
+	}
+	j.early = nil
+	return nil
+}
+
+// prepare finds the target that the order is for, and says what to run.
+func (j *job) prepare() (process.Spec, error) {
+	var err error
+	if j.tenancy, err = j.service.tenants.find(j.order.Request.Selection.Target); err != nil {
+		return process.Spec{}, err
+	}
+	o, err := j.tenancy.offered(j.order)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	return j.spec(o)
+}
+
+// execute starts the process.
+func (j *job) execute(ctx context.Context, spec process.Spec) error {
 	// Not ctx itself: its end is no reason to stop the process behind our back.
 	proc, err := process.Start(context.WithoutCancel(ctx), spec)
 	if errors.Is(err, process.ErrInvalid) {
@@ -72,17 +100,13 @@ func (j *job) launch(ctx context.Context) error {
 		return events.Errorf(events.CodeLaunchFailed, "%v", err)
 	}
 	j.proc = proc
-	for _, f := range j.early {
-		j.apply(f)
-	}
-	j.early = nil
 	return nil
 }
 
 // spec says what to run. Its errors refuse the order.
-func (j *job) spec() (process.Spec, error) {
+func (j *job) spec(o *offer) (process.Spec, error) {
 	s, ask := j.service, j.order.Request.Spec
-	target := s.cfg.Target
+	target := o.spec
 	dir := ask.Cwd
 	if dir == "" {
 		dir = target.Cwd
@@ -91,7 +115,7 @@ func (j *job) spec() (process.Spec, error) {
 		return process.Spec{}, events.Errorf(events.CodeInvalid, "argv is empty or begins with an empty string")
 	}
 	argv := slices.Concat(target.CommandPrefix, ask.Argv)
-	env := compose(s.cfg.Environ, s.account, target, s.bus.Principal().Profile, j.order)
+	env := compose(s.cfg.Environ, o.account, target, s.bus.Principal().Profile, j.order)
 	if ask.Login {
 		set, unset := promised(env, target, ask)
 		var err error
@@ -100,7 +124,7 @@ func (j *job) spec() (process.Spec, error) {
 		}
 	}
 	return process.Spec{
-		Argv: argv, Dir: dir, Stdin: ask.Stdin, Output: j.spool.write, Env: entries(env), User: s.account.switches(),
+		Argv: argv, Dir: dir, Stdin: ask.Stdin, Output: j.spool.write, Env: entries(env), User: o.account.switches(),
 		Terminal: j.size(),
 		Timeout:  time.Duration(ask.TimeoutMS) * time.Millisecond, Grace: duration(ask.GraceMS),
 		Mark: mark(j.order.Request.Exec), Groups: s.groups, Group: leafName(j.order),

@@ -18,12 +18,11 @@ import (
 // orderBuffer is how many orders may wait to be read.
 const orderBuffer = 4096
 
-// service runs the commands of one target.
+// service runs the commands of its targets.
 type service struct {
 	bus     Bus
 	cfg     Config
-	tenancy *tenancy
-	account *account        // who commands run as
+	tenants *tenants
 	groups  *process.Groups // nil where there are none
 	work    sync.WaitGroup  // jobs and what they report
 
@@ -44,11 +43,12 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 		return fmt.Errorf("run executor: %w", err)
 	}
 	s := &service{
-		bus: bus, cfg: cfg, tenancy: newTenancy(bus, cfg),
+		bus: bus, cfg: cfg, tenants: newTenants(bus, cfg),
 		jobs: make(map[events.ExecID]*job), ended: make(map[events.ExecID]bool),
 		early: make(map[events.ExecID][]earlyFrame),
 	}
-	if s.account, err = accountOf(cfg.Target.User); err != nil {
+	first, err := newOffer(cfg.Target)
+	if err != nil {
 		return fmt.Errorf("run executor: %w", err)
 	}
 	if err := s.openGroups(); err != nil {
@@ -75,23 +75,17 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 	// Keeping goes on while the executor stops, so that what it still reports counts.
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	var keeper sync.WaitGroup
-	keeper.Go(func() { s.tenancy.keeper.Run(keeping) })
+	keeper.Go(func() { s.tenants.keeper.Run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
-	if err := s.tenancy.hold(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("run executor: %w", err)
-	}
-	return s.serve(ctx, orders, lost)
+	return s.serve(ctx, first, orders, lost)
 }
 
-// serve takes orders until ctx ends or the target cannot be held any more.
-func (s *service) serve(ctx context.Context, orders <-chan *nats.Msg, lost []events.ReportLost) error {
+// serve takes orders until ctx ends or a target cannot be held any more.
+func (s *service) serve(ctx context.Context, first *offer, orders <-chan *nats.Msg, lost []events.ReportLost) error {
 	holding, letGo := context.WithCancel(ctx)
-	kept := make(chan error, 1)
-	go func() { kept <- s.tenancy.keep(holding) }()
+	defer letGo()
+	s.tenants.declare(holding, []*offer{first})
 	// Jobs outlive ctx: they end by being stopped.
 	working, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abandon(nil)
@@ -100,13 +94,11 @@ func (s *service) serve(ctx context.Context, orders <-chan *nats.Msg, lost []eve
 		select {
 		case m := <-orders:
 			s.take(working, m)
-			continue
-		case err := <-kept:
+		case err := <-s.tenants.failed:
 			letGo()
-			return errors.Join(err, s.stop(working, abandon, orders))
+			return errors.Join(fmt.Errorf("run executor: %w", err), s.stop(working, abandon, orders))
 		case <-ctx.Done():
 			letGo()
-			<-kept
 			return s.stop(working, abandon, orders)
 		}
 	}
@@ -201,11 +193,11 @@ func (s *service) refuse(ctx context.Context, session events.SessionID, id event
 func (s *service) stop(ctx context.Context, abandon context.CancelCauseFunc, orders <-chan *nats.Msg) error {
 	limit := time.AfterFunc(stopGrace+stopReports, func() { abandon(errStopTimeout) })
 	defer limit.Stop()
-	held := s.tenancy.drop() // from here on every start is refused
+	held := s.tenants.drop() // from here on every start is refused
 	s.stopAll()
 	s.takeRest(ctx, orders)
 	s.work.Wait()
-	err := s.tenancy.leave(context.WithoutCancel(ctx), held, "executor stopped")
+	err := s.tenants.leave(context.WithoutCancel(ctx), held, "executor stopped")
 	// Nobody is told to start anything after the target was withdrawn.
 	s.takeRest(ctx, orders)
 	s.work.Wait()

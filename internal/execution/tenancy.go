@@ -12,16 +12,23 @@ import (
 	"keryx/events"
 )
 
-// tenancy is the hold on the target: its lease, and its registration under it.
+// tenancy is the hold on one target: its lease, and its registration under it. Its
+// goroutine, [tenancy.run], alone takes, registers and withdraws; others say what is
+// wanted, and ask.
 type tenancy struct {
+	name   events.TargetName
 	bus    Bus
-	cfg    Config
+	ttl    time.Duration
 	keeper *client.Keeper
 	logger *slog.Logger
+	wake   chan struct{} // size 1, coalesces: something is to be looked at
 
 	mu       sync.RWMutex
 	held     *client.Held // nil while not held
 	selected events.Selection
+	current  *offer // registered under selected; nil while there is none
+	wanted   *offer // to be registered; nil once the target is no longer declared
+	jobs     int    // commands that run in it
 }
 
 const (
@@ -29,10 +36,75 @@ const (
 	holdPauses = 2 * time.Second
 )
 
-func newTenancy(bus Bus, cfg Config) *tenancy {
-	return &tenancy{bus: bus, cfg: cfg, logger: cfg.Logger, keeper: client.NewKeeper(client.KeeperConfig{
-		Caller: bus, Instance: bus.Instance(), Logger: cfg.Logger,
-	})}
+func newTenancy(bus Bus, cfg Config, keeper *client.Keeper, name events.TargetName) *tenancy {
+	return &tenancy{
+		name: name, bus: bus, ttl: cfg.LeaseTTL, keeper: keeper, logger: cfg.Logger.With("target", name),
+		wake: make(chan struct{}, 1),
+	}
+}
+
+// want says what is to be offered from now on; nil for nothing.
+func (t *tenancy) want(o *offer) {
+	t.mu.Lock()
+	t.wanted = o
+	t.mu.Unlock()
+	t.kick()
+}
+
+func (t *tenancy) kick() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps what is held at what is wanted, until ctx ends; then it leaves all as it is.
+// It returns an error when the bus will not have the target.
+func (t *tenancy) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := t.advance(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("hold target %s: %w", t.name, err)
+		}
+		t.await(ctx)
+	}
+	return nil
+}
+
+// advance brings what is held to what is wanted.
+func (t *tenancy) advance(ctx context.Context) error {
+	t.mu.RLock()
+	held, current, wanted, jobs := t.held, t.current, t.wanted, t.jobs
+	t.mu.RUnlock()
+	switch {
+	case wanted != nil && (held == nil || current != wanted):
+		return t.hold(ctx)
+	case wanted != nil || held == nil:
+		return nil
+	case current != nil:
+		return t.withdraw(ctx, "no longer declared")
+	case jobs == 0:
+		return t.drop().Release(ctx)
+	}
+	return nil
+}
+
+// await waits until there may be something to do.
+func (t *tenancy) await(ctx context.Context) {
+	t.mu.RLock()
+	var lost <-chan struct{}
+	if t.held != nil {
+		lost = t.held.Lost()
+	}
+	t.mu.RUnlock()
+	select {
+	case <-ctx.Done():
+	case <-t.wake:
+	case <-lost:
+		t.drop()
+	}
 }
 
 // hold takes the lease and registers the target. While another instance has the lease
@@ -46,9 +118,9 @@ func (t *tenancy) hold(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case final(err) && !errors.Is(err, events.ErrOf(events.CodeLeaseLost)):
-			return fmt.Errorf("hold target %s: %w", t.cfg.Target.Name, err)
+			return err
 		}
-		t.logger.Warn("target not held yet", "target", t.cfg.Target.Name, "error", err)
+		t.logger.Warn("target not held yet", "error", err)
 		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
@@ -56,9 +128,8 @@ func (t *tenancy) hold(ctx context.Context) error {
 }
 
 func (t *tenancy) holdOnce(ctx context.Context) error {
-	key := events.LeaseKey{Profile: t.bus.Principal().Profile, Kind: events.LeaseTarget, Name: string(t.cfg.Target.Name)}
-	held, err := t.keeper.Acquire(ctx, key, t.cfg.LeaseTTL)
-	if err != nil {
+	held, wanted, err := t.acquire(ctx)
+	if err != nil || wanted == nil {
 		return err
 	}
 	// Orders under the new registration may come before its answer: they wait.
@@ -66,37 +137,42 @@ func (t *tenancy) holdOnce(ctx context.Context) error {
 	defer t.mu.Unlock()
 	var sel events.Selection
 	err = t.bus.Do(ctx, events.CmdTargetRegister, events.RegisterTarget{
-		Spec: t.cfg.Target, Instance: t.bus.Instance(), LeaseFence: held.Fence(),
+		Spec: wanted.spec, Instance: t.bus.Instance(), LeaseFence: held.Fence(),
 	}, &sel)
 	if err != nil {
 		held.Forget()
+		t.held, t.current = nil, nil
 		return err
 	}
-	t.held, t.selected = held, sel
-	t.logger.Info("target held", "target", sel.Target, "generation", sel.Generation, "fence", sel.LeaseFence)
+	t.held, t.selected, t.current = held, sel, wanted
+	t.logger.Info("target held", "generation", sel.Generation, "fence", sel.LeaseFence)
 	return nil
 }
 
-// keep takes the lease anew each time it is lost, until ctx ends. It returns an error
-// when the bus will not have it.
-func (t *tenancy) keep(ctx context.Context) error {
-	for {
-		t.mu.RLock()
-		lost := t.held.Lost()
-		t.mu.RUnlock()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-lost:
-		}
-		t.drop()
-		if err := t.hold(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
+// acquire returns the lease, taking it if it is not held, and what is wanted under it.
+func (t *tenancy) acquire(ctx context.Context) (*client.Held, *offer, error) {
+	t.mu.RLock()
+	held, wanted := t.held, t.wanted
+	t.mu.RUnlock()
+	if held != nil || wanted == nil {
+		return held, wanted, nil
 	}
+	key := events.LeaseKey{Profile: t.bus.Principal().Profile, Kind: events.LeaseTarget, Name: string(t.name)}
+	held, err := t.keeper.Acquire(ctx, key, t.ttl)
+	return held, wanted, err
+}
+
+// withdraw takes the registration back and keeps the lease: nobody else is to have the
+// target while commands run in it.
+func (t *tenancy) withdraw(ctx context.Context, reason string) error {
+	t.mu.Lock()
+	t.current = nil
+	t.mu.Unlock()
+	t.logger.Info("target withdrawn", "reason", reason)
+	t.kick()
+	return insist(ctx, t.bus, t.logger, events.CmdTargetWithdraw, events.WithdrawTarget{
+		Name: t.name, Instance: t.bus.Instance(), Reason: reason,
+	}, nil)
 }
 
 // drop ends the hold without giving it back, and returns what was held.
@@ -104,16 +180,39 @@ func (t *tenancy) drop() *client.Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	held := t.held
-	t.held = nil
+	t.held, t.current = nil, nil
 	return held
 }
 
-// check refuses an order for what is not held now, or not as the order's sender saw it.
-func (t *tenancy) check(o events.StartOrder) error {
+// offered returns what an order is for, if that is still what is offered.
+func (t *tenancy) offered(o events.StartOrder) (*offer, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if t.held == nil || !t.held.Valid() {
-		return events.Errorf(events.CodeLeaseLost, "this executor does not hold target %s now", t.cfg.Target.Name)
+	return t.current, t.checkLocked(o)
+}
+
+// begin counts a command in, right before its launch, if its order is for what is held
+// now, as the order's sender saw it. [tenancy.end] counts it out.
+func (t *tenancy) begin(o events.StartOrder) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.checkLocked(o); err != nil {
+		return err
+	}
+	t.jobs++
+	return nil
+}
+
+func (t *tenancy) end() {
+	t.mu.Lock()
+	t.jobs--
+	t.mu.Unlock()
+	t.kick()
+}
+
+func (t *tenancy) checkLocked(o events.StartOrder) error {
+	if t.current == nil || t.held == nil || !t.held.Valid() {
+		return notHeld(t.name)
 	}
 	if sel := o.Request.Selection; sel != t.selected {
 		return events.Errorf(events.CodeStaleSelection,
@@ -123,12 +222,16 @@ func (t *tenancy) check(o events.StartOrder) error {
 	return nil
 }
 
+func notHeld(name events.TargetName) error {
+	return events.Errorf(events.CodeLeaseLost, "this executor does not hold target %s now", name)
+}
+
 // mayType refuses input while the target is not held, and input of another access epoch.
 func (t *tenancy) mayType(o events.StartOrder, epoch uint64) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.held == nil || !t.held.Valid() {
-		return events.Errorf(events.CodeLeaseLost, "this executor does not hold target %s now", t.cfg.Target.Name)
+		return notHeld(t.name)
 	}
 	if epoch != t.selected.AccessEpoch {
 		return events.Errorf(events.CodeStaleSelection, "target %s is at access epoch %d, the input is of %d",
@@ -145,7 +248,7 @@ func (t *tenancy) leave(ctx context.Context, held *client.Held, reason string) e
 	ctx, cancel := context.WithTimeout(ctx, stopFarewell)
 	defer cancel()
 	err := t.bus.Do(ctx, events.CmdTargetWithdraw, events.WithdrawTarget{
-		Name: t.cfg.Target.Name, Instance: t.bus.Instance(), Reason: reason,
+		Name: t.name, Instance: t.bus.Instance(), Reason: reason,
 	}, nil)
 	return errors.Join(err, held.Release(ctx))
 }

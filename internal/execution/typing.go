@@ -112,7 +112,7 @@ func (j *job) typed(f events.TTYFrame) {
 // may not do now is dropped: an input cannot be answered.
 func (j *job) apply(f events.TTYFrame) {
 	log := j.service.cfg.Logger.With("exec", j.order.Request.Exec)
-	if err := j.service.tenancy.mayType(j.order, f.AccessEpoch); err != nil {
+	if err := j.tenancy.mayType(j.order, f.AccessEpoch); err != nil {
 		log.Warn("input dropped", "error", err)
 		return
 	}

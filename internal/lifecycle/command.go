@@ -40,10 +40,11 @@ type Command struct {
 type (
 	// HostLost says that the lease of the attached host instance ran out.
 	HostLost struct{ Instance events.Instance }
-	// ExecutorLost says that an executor instance is gone for good.
+	// ExecutorLost says that an executor instance has lost a target for good.
 	ExecutorLost struct {
 		Executor events.PrincipalName
 		Instance events.Instance
+		Target   events.TargetName // empty: each that it had
 		Reason   string
 	}
 	// TurnTimeout says that an interrupted turn did not end in time.

@@ -79,11 +79,25 @@ func TestAnExecutorThatIsGoneLosesItsExecs(t *testing.T) {
 	f := l.attach()
 	l.startExec(f, "")
 	l.startExec(f, "")
-	if n := l.state.ExecsOf(exe.Name, "e1"); n != 2 {
-		t.Errorf("%d execs", n)
+	target := l.state.Execs()[0].Request.Selection.Target
+	for name, lost := range map[string]lifecycle.ExecutorLost{
+		"another instance": {Executor: exe.Name, Instance: "e2", Target: target, Reason: "gone"},
+		"another target":   lifecycle.ExecutorLost{Executor: exe.Name, Instance: "e1", Target: "elsewhere", Reason: "gone"},
+		"another executor": {Executor: "exec-9", Instance: "e1", Target: target, Reason: "gone"},
+	} {
+		if l.state.Concerns(lost) {
+			t.Errorf("%s: concerns the session", name)
+		}
+		do[events.Done](l, self, lost)
+		if n := len(l.state.Execs()); n != 2 {
+			t.Errorf("%s: %d execs are open", name, n)
+		}
 	}
-	do[events.Done](l, self, lifecycle.ExecutorLost{Executor: exe.Name, Instance: "e2", Reason: "gone"})
-	do[events.Done](l, self, lifecycle.ExecutorLost{Executor: exe.Name, Instance: "e1", Reason: "gone"})
+	mine := lifecycle.ExecutorLost{Executor: exe.Name, Instance: "e1", Target: target, Reason: "gone"}
+	if !l.state.Concerns(mine) {
+		t.Error("its own loss does not concern the session")
+	}
+	do[events.Done](l, self, mine)
 	if n := count(l, events.TypeExecLost); n != 2 || len(l.state.Execs()) != 0 {
 		t.Errorf("%d lost, open %v", n, l.state.Execs())
 	}

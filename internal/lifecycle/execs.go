@@ -95,15 +95,13 @@ func (x *execs) end(id events.ExecID, kind events.Type, seq events.Sequence) boo
 	return true
 }
 
-// ExecsOf returns how many execs of an executor instance have not ended.
-func (s *State) ExecsOf(executor events.PrincipalName, inst events.Instance) int {
-	n := 0
-	for _, e := range s.execs.open {
-		if sel := e.Request.Selection; sel.Executor == executor && sel.Instance == inst {
-			n++
-		}
-	}
-	return n
+// Concerns reports whether d ends an exec of the session.
+func (s *State) Concerns(d ExecutorLost) bool {
+	return slices.ContainsFunc(s.execs.open, func(e Exec) bool { return d.concerns(e.Request.Selection) })
+}
+
+func (d ExecutorLost) concerns(sel events.Selection) bool {
+	return sel.Executor == d.Executor && sel.Instance == d.Instance && (d.Target == "" || sel.Target == d.Target)
 }
 
 // Execs returns those that have not ended, in order of request.

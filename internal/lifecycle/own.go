@@ -20,10 +20,10 @@ func (s *State) hostLost(d HostLost) (Decision, error) {
 	return one(s.draftDetach(events.DetachHostLost))
 }
 
-// executorLost ends the execs of an executor instance that is gone for good.
+// executorLost ends the execs of an executor instance in a target that it has lost for good.
 func (s *State) executorLost(d ExecutorLost) (Decision, error) {
 	for _, e := range s.execs.open {
-		if sel := e.Request.Selection; sel.Executor != d.Executor || sel.Instance != d.Instance {
+		if !d.concerns(e.Request.Selection) {
 			continue
 		}
 		id := e.Request.Exec

@@ -1,0 +1,104 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"keryx/client"
+	"keryx/events"
+)
+
+// tenants are the targets of an executor. Each, once declared, has a goroutine until the
+// end, so that a name is never held twice.
+type tenants struct {
+	bus     Bus
+	cfg     Config
+	keeper  *client.Keeper
+	failed  chan error // size 1: the first that the bus will not have
+	running sync.WaitGroup
+
+	mu  sync.Mutex
+	all map[events.TargetName]*tenancy
+}
+
+func newTenants(bus Bus, cfg Config) *tenants {
+	return &tenants{
+		bus: bus, cfg: cfg, failed: make(chan error, 1), all: make(map[events.TargetName]*tenancy),
+		keeper: client.NewKeeper(client.KeeperConfig{Caller: bus, Instance: bus.Instance(), Logger: cfg.Logger}),
+	}
+}
+
+// declare makes offers all that is offered, until ctx ends.
+func (ts *tenants) declare(ctx context.Context, offers []*offer) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	declared := make(map[events.TargetName]bool, len(offers))
+	for _, o := range offers {
+		declared[o.spec.Name] = true
+		ts.offerLocked(ctx, o)
+	}
+	for name, t := range ts.all {
+		if !declared[name] {
+			t.want(nil)
+		}
+	}
+}
+
+func (ts *tenants) offerLocked(ctx context.Context, o *offer) {
+	t := ts.all[o.spec.Name]
+	if t != nil {
+		t.want(o)
+		return
+	}
+	t = newTenancy(ts.bus, ts.cfg, ts.keeper, o.spec.Name)
+	t.want(o)
+	ts.all[o.spec.Name] = t
+	ts.running.Go(func() {
+		if err := t.run(ctx); err != nil {
+			select {
+			case ts.failed <- err:
+			default: // one is enough to end the executor
+			}
+		}
+	})
+}
+
+// find returns the tenancy of a target, or what an order for it is refused with.
+func (ts *tenants) find(name events.TargetName) (*tenancy, error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.all[name]; t != nil {
+		return t, nil
+	}
+	return nil, notHeld(name)
+}
+
+// drop ends all holds without giving them back, so that from here on every start is
+// refused, and returns what was held. The context of what was declared has ended.
+func (ts *tenants) drop() map[*tenancy]*client.Held {
+	ts.running.Wait()
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	held := make(map[*tenancy]*client.Held, len(ts.all))
+	for _, t := range ts.all {
+		held[t] = t.drop()
+	}
+	return held
+}
+
+// leave withdraws all targets and gives their leases back.
+func (ts *tenants) leave(ctx context.Context, held map[*tenancy]*client.Held, reason string) error {
+	var leaving sync.WaitGroup
+	failed := make(chan error, len(held))
+	for t, h := range held {
+		leaving.Go(func() { failed <- t.leave(ctx, h, reason) })
+	}
+	leaving.Wait()
+	close(failed)
+	var all error
+	for err := range failed {
+		all = errors.Join(all, err)
+	}
+	return all
+}
