@@ -82,7 +82,7 @@ func TestAnExecutorThatIsGoneLosesItsExecs(t *testing.T) {
 	target := l.state.Execs()[0].Request.Selection.Target
 	for name, lost := range map[string]lifecycle.ExecutorLost{
 		"another instance": {Executor: exe.Name, Instance: "e2", Target: target, Reason: "gone"},
-		"another target":   lifecycle.ExecutorLost{Executor: exe.Name, Instance: "e1", Target: "elsewhere", Reason: "gone"},
+		"another target":   {Executor: exe.Name, Instance: "e1", Target: "elsewhere", Reason: "gone"},
 		"another executor": {Executor: "exec-9", Instance: "e1", Target: target, Reason: "gone"},
 	} {
 		if l.state.Concerns(lost) {
