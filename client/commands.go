@@ -196,6 +196,12 @@ func (c *Conn) Leases(ctx context.Context) ([]events.LeaseView, error) {
 	return a.Leases, err
 }
 
+// RevokeLease takes a lease away from whoever holds it, and returns who that was. The
+// error is *[events.Error] with code unknown_lease when nobody holds it. Operators only.
+func (c *Conn) RevokeLease(ctx context.Context, key events.LeaseKey, reason string) (events.RevokedLease, error) {
+	return ask[events.RevokedLease](ctx, c, events.CmdLeaseRevoke, events.RevokeLease{Key: key, Reason: reason})
+}
+
 // Tips returns the newest positions of scopes, or, with none named, of all scopes of
 // the profile.
 func (c *Conn) Tips(ctx context.Context, scopes ...events.Scope) ([]events.Tip, error) {

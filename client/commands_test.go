@@ -187,6 +187,7 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 		},
 		"renew":   func() error { _, err := conn.RenewLeases(ctx, events.LeaseRef{Key: key, Fence: fence}); return err },
 		"release": func() error { return conn.ReleaseLease(ctx, events.LeaseRef{Key: key, Fence: fence}) },
+		"revoke":  func() error { _, err := conn.RevokeLease(ctx, key, "why"); return err },
 		"leases":  func() error { _, err := conn.Leases(ctx); return err },
 		"page":    func() error { _, err := conn.Page(ctx, id.Scope(), 1, 10); return err },
 		"tips":    func() error { _, err := conn.Tips(ctx, id.Scope()); return err },

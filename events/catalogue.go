@@ -82,6 +82,8 @@ func eventEntries() []Entry {
 		profileEvent[TargetWithdrawn](TypeTargetWithdrawn),
 		profileEvent[TokenAdded](TypeTokenAdded),
 		profileEvent[TokenRevoked](TypeTokenRevoked),
+		profileEvent[LeaseRevocation](TypeLeaseRevoked),
+		profileEvent[LeaseTakeover](TypeLeaseTakenOver),
 		profileEvent[AuditRefused](TypeAuditRefused),
 		profileEvent[StoreRegressed](TypeStoreRegressed),
 	}
@@ -124,6 +126,7 @@ func commandEntries() []Entry {
 		command[AcquireLease, LeaseAnswer](CmdLeaseAcquire, RoleHost, RoleExecutor, RoleGateway),
 		command[RenewLease, LeaseRenewals](CmdLeaseRenew, RoleHost, RoleExecutor, RoleGateway),
 		command[ReleaseLease, Done](CmdLeaseRelease, RoleHost, RoleExecutor, RoleGateway),
+		command[RevokeLease, RevokedLease](CmdLeaseRevoke, RoleOperator),
 		read[LeaseList, Leases](CmdLeaseList),
 		command[AddToken, TokenView](CmdTokenAdd, RoleOperator),
 		command[RevokeToken, TokenView](CmdTokenRevoke, RoleOperator),

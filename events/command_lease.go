@@ -5,6 +5,9 @@ type AcquireLease struct {
 	Key      LeaseKey `json:"key"`
 	Instance Instance `json:"instance"`
 	TTLMS    int64    `json:"ttl_ms,omitempty"`
+	// GraceMS is how long after the ttl the holder's work may take to end: nobody else
+	// gets the lease before. At most 300,000.
+	GraceMS int64 `json:"grace_ms,omitempty"`
 }
 
 // RenewLease extends leases by one ttl each. Answer: [LeaseRenewals].
@@ -40,6 +43,22 @@ type ReleaseLease struct {
 	Fence    Fence    `json:"fence"`
 }
 
+// RevokeLease takes a lease away from its holder. The same instance does not get it
+// again; another gets it as soon as the former holder has given it back, or may not act
+// any more. Answer: [RevokedLease].
+type RevokeLease struct {
+	Key    LeaseKey `json:"key"`
+	Reason string   `json:"reason"` // why, for the record and for the holder
+}
+
+// RevokedLease answers [RevokeLease]: who has lost the lease.
+type RevokedLease struct {
+	Key      LeaseKey      `json:"key"`
+	Holder   PrincipalName `json:"holder"`
+	Instance Instance      `json:"instance"`
+	Fence    Fence         `json:"fence"`
+}
+
 // LeaseAnswer answers [AcquireLease].
 type LeaseAnswer struct {
 	Key   LeaseKey `json:"key"`
@@ -60,4 +79,6 @@ type LeaseView struct {
 	Key LeaseKey `json:"key"`
 	LeaseRecord
 	Revision Sequence `json:"revision"`
+	// AgeMS is how long ago the bus saw the record change: acquired, renewed or ended.
+	AgeMS int64 `json:"age_ms,omitempty"`
 }

@@ -44,6 +44,7 @@ const (
 	CodeQueueFull           Code = "queue_full"
 	CodeLeaseHeld           Code = "lease_held"
 	CodeLeaseLost           Code = "lease_lost"
+	CodeLeaseRevoked        Code = "lease_revoked"
 	CodeStoreFull           Code = "store_full"
 	CodeStoreRegressed      Code = "store_regressed"
 	CodeUnavailable         Code = "unavailable"
@@ -111,6 +112,7 @@ func Codes() []CodeInfo {
 		{CodeQueueFull, "the session has too many waiting items", true, true, 429},
 		{CodeLeaseHeld, "another holder has the lease", true, true, 409},
 		{CodeLeaseLost, "the lease ran out or was taken: stop", false, true, 409},
+		{CodeLeaseRevoked, "an operator took the lease away; this instance does not get it again", false, true, 409},
 		{CodeStoreFull, "the store has reached its limit; nothing was written", true, true, 507},
 		{CodeStoreRegressed, "the store lost messages it once had; the operator must decide", false, true, 503},
 		{CodeUnavailable, "no active authority answers yet", true, true, 503},

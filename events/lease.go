@@ -88,4 +88,35 @@ type LeaseRecord struct {
 	Fence  Fence  `json:"fence,omitzero"`
 	TTLMS  int64  `json:"ttl_ms"`
 	Reason string `json:"reason,omitempty"` // why it ended
+	// GraceMS is how long after the ttl the holder's work may take to end; nobody else
+	// gets the lease before.
+	GraceMS int64 `json:"grace_ms,omitempty"`
+	// Revocation is the command that took the lease away; empty: none did. It stays
+	// when the former holder gives the lease back.
+	Revocation CommandID `json:"revocation,omitempty"`
+}
+
+// LeaseRevocation says that an operator took a lease away (scope _profile). Who, is the
+// event's source.
+type LeaseRevocation struct {
+	Key LeaseKey `json:"key"`
+	// Holder, Instance and Fence are those that lost the lease.
+	Holder   PrincipalName `json:"holder"`
+	Instance Instance      `json:"instance"`
+	Fence    Fence         `json:"fence"`
+	Reason   string        `json:"reason"`
+}
+
+// LeaseTakeover says that a lease whose holder did not renew it in time was granted to
+// another (scope _profile).
+type LeaseTakeover struct {
+	Key LeaseKey `json:"key"`
+	// Holder, Instance and Fence are those of the newcomer.
+	Holder   PrincipalName `json:"holder"`
+	Instance Instance      `json:"instance"`
+	Fence    Fence         `json:"fence"`
+	// Former is who had it before, under FormerFence.
+	Former         PrincipalName `json:"former"`
+	FormerInstance Instance      `json:"former_instance"`
+	FormerFence    Fence         `json:"former_fence"`
 }

@@ -72,6 +72,9 @@ const (
 	TypeTargetRegistered Type = "keryx.target.registered.v1"
 	TypeTargetWithdrawn  Type = "keryx.target.withdrawn.v1"
 
+	TypeLeaseRevoked   Type = "keryx.lease.revoked.v1"
+	TypeLeaseTakenOver Type = "keryx.lease.taken_over.v1"
+
 	TypeExecRequested Type = "keryx.exec.requested.v1"
 	TypeExecStarted   Type = "keryx.exec.started.v1"
 	TypeExecRefused   Type = "keryx.exec.refused.v1"
@@ -127,6 +130,7 @@ const (
 	CmdLeaseAcquire Type = "keryx.cmd.lease.acquire.v1"
 	CmdLeaseRenew   Type = "keryx.cmd.lease.renew.v1"
 	CmdLeaseRelease Type = "keryx.cmd.lease.release.v1"
+	CmdLeaseRevoke  Type = "keryx.cmd.lease.revoke.v1"
 	CmdLeaseList    Type = "keryx.cmd.lease.list.v1"
 
 	CmdTokenAdd    Type = "keryx.cmd.token.add.v1"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"keryx/events"
+	"keryx/internal/leases"
 	"keryx/internal/lifecycle"
 )
 
@@ -38,12 +39,57 @@ func (t *term) acquire(ctx context.Context, caller events.Principal, d events.Ac
 	if d.Key.Profile != caller.Profile || leaseKinds[caller.Role] != d.Key.Kind {
 		return events.LeaseAnswer{}, events.Errorf(events.CodeForbidden, "role %s of profile %s may not hold %s", caller.Role, caller.Profile, d.Key)
 	}
-	before, _, had := t.granter.Current(d.Key)
-	a, err := t.granter.Acquire(ctx, d.Key, caller.Name, d.Instance, time.Duration(d.TTLMS)*time.Millisecond)
-	if err == nil && had && before.Instance != d.Instance {
-		t.leaseEnded(d.Key, before)
+	a, err := t.granter.Acquire(ctx, d.Key, leases.Ask{
+		Holder: caller.Name, Instance: d.Instance, TTL: milliseconds(d.TTLMS), Grace: milliseconds(d.GraceMS),
+	})
+	if err != nil {
+		return events.LeaseAnswer{}, err
 	}
-	return a, err
+	if former := a.Former; former.State != "" && former.Instance != d.Instance {
+		t.leaseEnded(d.Key, former)
+		t.takenOver(caller, d, a)
+	}
+	return a.LeaseAnswer, nil
+}
+
+func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// takenOver puts on record that a newcomer has a lease whose holder was silent. The grant
+// itself is in the bucket: a bus that is killed between the two records it nowhere else.
+func (t *term) takenOver(caller events.Principal, d events.AcquireLease, a leases.Granted) {
+	if a.Former.State != events.LeaseExpired {
+		return
+	}
+	t.profiles.get(d.Key.Profile).appendFact(events.TypeLeaseTakenOver, events.LeaseTakeover{
+		Key: d.Key, Holder: caller.Name, Instance: d.Instance, Fence: a.Fence,
+		Former: a.Former.Holder, FormerInstance: a.Former.Instance, FormerFence: a.Former.Fence,
+	})
+}
+
+// revoke takes a lease away in the name of an operator, and puts it on record. The key is
+// overwritten first: from then on nobody acts for its holder, whatever becomes of this
+// bus; the same command sent again finishes what is missing.
+func (l *profileLane) revoke(ctx context.Context, req *request, d events.RevokeLease) (any, error) {
+	if d.Key.Profile != l.profile || (d.Key.Kind != events.LeaseTarget && d.Key.Kind != events.LeaseAccount && d.Key.Kind != events.LeaseSession) {
+		return nil, events.Errorf(events.CodeForbidden, "an operator of profile %s may not revoke %s", l.profile, d.Key)
+	}
+	if d.Reason == "" {
+		return nil, &events.Error{Code: events.CodeInvalid, Path: "/reason", Message: "a revocation needs a reason"}
+	}
+	former, err := l.t.granter.Revoke(ctx, d.Key, req.id, d.Reason)
+	if err != nil {
+		return nil, err
+	}
+	l.t.logger.Warn("lease revoked", "key", d.Key, "holder", former.Holder, "by", req.caller.Name, "reason", d.Reason)
+	if d.Key.Kind != events.LeaseTarget { // an executor gets the time to end and report what runs
+		l.t.leaseEnded(d.Key, former)
+	}
+	fact := events.LeaseRevocation{Key: d.Key, Holder: former.Holder, Instance: former.Instance, Fence: former.Fence, Reason: d.Reason}
+	return revoked(fact), l.append(ctx, originOf(req), events.TypeLeaseRevoked, fact)
+}
+
+func revoked(d events.LeaseRevocation) events.RevokedLease {
+	return events.RevokedLease{Key: d.Key, Holder: d.Holder, Instance: d.Instance, Fence: d.Fence}
 }
 
 func (t *term) renew(ctx context.Context, caller events.Principal, d events.RenewLease) events.LeaseRenewals {
@@ -105,15 +151,17 @@ func (t *term) release(ctx context.Context, caller events.Principal, d events.Re
 	}
 	before, _, had := t.granter.Current(d.Key)
 	err := t.granter.Release(ctx, caller.Name, d.Instance, events.LeaseRef{Key: d.Key, Fence: d.Fence})
-	if err == nil && had && before.State == events.LeaseHeld && before.Instance == d.Instance {
+	open := before.State == events.LeaseHeld || before.State == events.LeaseRevoked
+	if err == nil && had && open && before.Instance == d.Instance {
 		t.leaseEnded(d.Key, before)
 	}
 	return events.Done{}, err
 }
 
-// leaseExpired is called by the granter when a holder did not renew in time.
+// leaseExpired is called by the granter when a holder did not renew in time, or did not
+// give back in time what was revoked.
 func (t *term) leaseExpired(key events.LeaseKey, rec events.LeaseRecord) {
-	t.logger.Warn("lease expired", "key", key, "holder", rec.Holder, "instance", rec.Instance)
+	t.logger.Warn("a holder's time is over", "key", key, "holder", rec.Holder, "instance", rec.Instance)
 	t.leaseEnded(key, rec)
 }
 

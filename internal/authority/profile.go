@@ -111,6 +111,12 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 			return nil, false
 		}
 		answer = l.tokenView(d.Name, rec.Time)
+	case events.TypeLeaseRevoked:
+		d, err := events.DataOf[events.LeaseRevocation](rec)
+		if err != nil {
+			return nil, false
+		}
+		answer = revoked(d)
 	default:
 		return nil, false
 	}
@@ -221,7 +227,7 @@ func (l *profileLane) refresh(ctx context.Context, cause events.CommandID) (bool
 	return done, nil
 }
 
-// toProfile queues a command about targets or tokens.
+// toProfile queues a command about targets or tokens, or one that takes a lease away.
 func (t *term) toProfile(req *request) {
 	l := t.profiles.get(req.caller.Profile)
 	ok := l.add(t.cfg.LaneQueue, func(ctx context.Context) {
@@ -257,6 +263,9 @@ func (l *profileLane) command(ctx context.Context, req *request) (any, error) {
 			return events.Done{}, nil
 		}
 		return events.Done{}, l.append(ctx, originOf(req), events.TypeTargetWithdrawn, *fact)
+	}
+	if d, ok := req.data.(events.RevokeLease); ok {
+		return l.revoke(ctx, req, d)
 	}
 	return l.tokenCommand(ctx, req)
 }

@@ -66,10 +66,10 @@ func newTerm(cfg Config) (*term, error) {
 
 // start resumes what is owed and begins to take commands.
 func (t *term) start(ctx context.Context) error {
+	if err := t.granter.Load(ctx); err != nil {
+		return fmt.Errorf("load leases: %w", err)
+	}
 	if !t.cfg.Offline {
-		if err := t.granter.Load(ctx); err != nil {
-			return fmt.Errorf("load leases: %w", err)
-		}
 		t.services.start(t.runWakeups)
 		t.services.start(t.runGranter)
 		t.resume(ctx)

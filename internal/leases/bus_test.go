@@ -48,11 +48,11 @@ func onBus(t *testing.T, nc *nats.Conn, change ...func(*leases.Config)) (*leases
 
 func mustAcquire(t *testing.T, g *leases.Granter, k events.LeaseKey, inst events.Instance, ttl time.Duration) events.LeaseAnswer {
 	t.Helper()
-	a, err := g.Acquire(t.Context(), k, "ex", inst, ttl)
+	a, err := g.Acquire(t.Context(), k, leases.Ask{Holder: "ex", Instance: inst, TTL: ttl})
 	if err != nil {
 		t.Fatalf("acquire %s for %s: %v", k, inst, err)
 	}
-	return a
+	return a.LeaseAnswer
 }
 
 // raw returns the bucket's stream, to see what is really there.
@@ -184,7 +184,7 @@ func TestCase_G6_ARestartOverExpiredKeys(t *testing.T) {
 	})
 	begun := time.Now()
 	for _, a := range held {
-		_, err := g.Acquire(t.Context(), a.Key, "other", "i2", ttl)
+		_, err := g.Acquire(t.Context(), a.Key, leases.Ask{Holder: "other", Instance: "i2", TTL: ttl})
 		wantCode(t, "a contender in the grace", err, events.CodeLeaseHeld)
 	}
 	stay := refTo(held[0].Key, held[0])
@@ -261,13 +261,13 @@ func TestTwoGrantersRace(t *testing.T) {
 		wg.Go(func() {
 			for k := range keys {
 				name := target(fmt.Sprintf("t%d", k))
-				a, err := granters[h%2].Acquire(t.Context(), name, "ex", events.Instance(fmt.Sprintf("i%d", h)), 0)
+				a, err := granters[h%2].Acquire(t.Context(), name, leases.Ask{Holder: "ex", Instance: events.Instance(fmt.Sprintf("i%d", h))})
 				if err != nil {
 					wantCode(t, "a loser", err, events.CodeLeaseHeld)
 					continue
 				}
 				mu.Lock()
-				won[name] = append(won[name], a)
+				won[name] = append(won[name], a.LeaseAnswer)
 				mu.Unlock()
 			}
 		})

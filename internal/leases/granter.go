@@ -36,7 +36,8 @@ type Config struct {
 	MaxTTL time.Duration
 	// Clock defaults to client.BootTime.
 	Clock func() time.Duration
-	// OnExpired is called, on the granter's goroutine, after a lease has expired. It
+	// OnExpired is called, on the granter's goroutine, after a lease has expired, and when
+	// the holder of a revoked one may not act any more without having given it back. It
 	// must not wait for I/O.
 	OnExpired func(events.LeaseKey, events.LeaseRecord)
 	// Logger defaults to slog.Default.
@@ -62,12 +63,41 @@ type lease struct {
 
 	mu    sync.Mutex
 	entry entry
+	until time.Duration // on the granter's clock: until when the holder may act, at most
+	seen  time.Duration // on the granter's clock: when the entry changed
+	told  bool          // of a revoked one: that its holder's time is over
 }
 
 func (l *lease) get() entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.entry
+	e := l.entry
+	e.until = l.until
+	return e
+}
+
+// endLate reports, once, that the time of the holder of a revoked lease is over.
+func (l *lease) endLate() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.told
+	l.told = true
+	return first
+}
+
+func (l *lease) age(now time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now - l.seen
+}
+
+func (l *lease) observed(now, until time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen, l.told = now, false
+	if until != 0 {
+		l.until = until
+	}
 }
 
 func (l *lease) set(e entry) {
@@ -115,17 +145,29 @@ func (g *Granter) Load(ctx context.Context) error {
 		}
 		l := g.lease(k)
 		l.set(e)
-		g.observe(l, e, observedMargin)
+		g.observe(l, observedMargin)
 	})
 }
 
-// observe sets when a held record will have been unchanged for its ttl, and when an
-// ended one can be forgotten.
-func (g *Granter) observe(l *lease, e entry, margin time.Duration) {
-	if e.record.State == events.LeaseHeld {
-		g.due.Set(l, g.cfg.Clock()+ttlOf(e.record)+margin)
-	} else {
-		g.due.Set(l, g.cfg.Clock()+endedTTL)
+// observe sets when a held record will have been unchanged for its ttl and grace, and
+// when an ended one can be forgotten. A lease that this granter revoked keeps the time
+// that its last renewal gave it.
+func (g *Granter) observe(l *lease, margin time.Duration) {
+	now, e := g.cfg.Clock(), l.get()
+	until := now + holdOf(e.record) + margin
+	switch e.record.State {
+	case events.LeaseHeld:
+		l.observed(now, until)
+		g.due.Set(l, until)
+	case events.LeaseRevoked:
+		if margin == ownMargin && e.until != 0 {
+			until = e.until
+		}
+		l.observed(now, until)
+		g.due.Set(l, until)
+	default:
+		l.observed(now, 0)
+		g.due.Set(l, now+endedFor(e.record))
 	}
 }
 
@@ -173,7 +215,8 @@ func (g *Granter) Current(k events.LeaseKey) (events.LeaseRecord, events.Fence, 
 	return e.record, e.fence(g.cfg.Generation), e.record.State != ""
 }
 
-// List returns the leases of a profile by key, ended ones as long as they are kept.
+// List returns the leases of a profile by key, ended ones as long as they are kept. Their
+// ages count from this granter's start at the earliest.
 func (g *Granter) List(p events.Profile) []events.LeaseView {
 	g.mu.Lock()
 	all := make([]*lease, 0, len(g.leases))
@@ -183,14 +226,14 @@ func (g *Granter) List(p events.Profile) []events.LeaseView {
 		}
 	}
 	g.mu.Unlock()
-	out := make([]events.LeaseView, 0, len(all))
+	out, now := make([]events.LeaseView, 0, len(all)), g.cfg.Clock()
 	for _, l := range all {
 		e := l.get()
 		if e.record.State == "" {
 			continue
 		}
 		v := events.LeaseView{Key: l.key, LeaseRecord: e.record, Revision: e.revision}
-		v.Fence = e.fence(g.cfg.Generation)
+		v.Fence, v.AgeMS = e.fence(g.cfg.Generation), l.age(now).Milliseconds()
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b events.LeaseView) int { return strings.Compare(a.Key.String(), b.Key.String()) })
@@ -222,8 +265,8 @@ func (g *Granter) observeAgain(due *lease) {
 	all := slices.Collect(maps.Values(g.leases))
 	g.mu.Unlock()
 	for _, l := range all {
-		if e := l.get(); e.record.State == events.LeaseHeld || l == due {
-			g.observe(l, e, observedMargin)
+		if l.get().record.State == events.LeaseHeld || l == due {
+			g.observe(l, observedMargin)
 		}
 	}
 }
@@ -242,6 +285,10 @@ func (g *Granter) tryExpire(ctx context.Context, l *lease) (entry, bool) {
 	if l.gone || g.due.Pending(l) {
 		return e, false // changed meanwhile
 	}
+	if e.record.State == events.LeaseRevoked && l.endLate() {
+		g.due.Set(l, g.cfg.Clock()+endedFor(e.record))
+		return e, true // its holder may not act any more, and did not say so
+	}
 	if e.record.State != events.LeaseHeld {
 		g.forgetLocked(l)
 		return e, false
@@ -252,7 +299,7 @@ func (g *Granter) tryExpire(ctx context.Context, l *lease) (entry, bool) {
 	switch {
 	case errors.Is(err, errConflict): // another granter renewed or ended it
 		l.set(now)
-		g.observe(l, now, observedMargin)
+		g.observe(l, observedMargin)
 		return e, false
 	case err != nil:
 		g.cfg.Logger.Error("expire a lease", "key", l.key, "error", err)
@@ -260,6 +307,6 @@ func (g *Granter) tryExpire(ctx context.Context, l *lease) (entry, bool) {
 		return e, false
 	}
 	l.set(now)
-	g.observe(l, now, ownMargin)
+	g.observe(l, ownMargin)
 	return e, true
 }

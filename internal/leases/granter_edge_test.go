@@ -61,7 +61,7 @@ func TestTwoGrantersAgree(t *testing.T) {
 		m := leases.NewMemory()
 		one, two := grant(t, m), grant(t, m)
 		a := one.acquire(key, "i1", 5*time.Second)
-		_, err := two.Acquire(t.Context(), key, "other", "i2", 0)
+		_, err := two.Acquire(t.Context(), key, leases.Ask{Holder: "other", Instance: "i2"})
 		wantCode(t, "a contender at the one that did not grant", err, events.CodeLeaseHeld)
 		if again := two.acquire(key, "i1", 5*time.Second); again.Fence != a.Fence {
 			t.Errorf("the holder gets fence %s at the other, had %s", again.Fence, a.Fence)
@@ -78,7 +78,7 @@ func TestTwoGrantersAgree(t *testing.T) {
 		if err := one.Release(t.Context(), "ex", "i1", refTo(key, a)); err != nil {
 			t.Fatal(err)
 		}
-		if b, err := two.Acquire(t.Context(), key, "other", "i2", 0); err != nil || !a.Fence.Less(b.Fence) {
+		if b, err := two.Acquire(t.Context(), key, leases.Ask{Holder: "other", Instance: "i2"}); err != nil || !a.Fence.Less(b.Fence) {
 			t.Errorf("after the release the contender gets %+v, %v", b, err)
 		}
 		if _, err := one.Renew(t.Context(), "ex", "i1", refTo(key, a)); !errors.Is(err, events.ErrOf(events.CodeLeaseLost)) {

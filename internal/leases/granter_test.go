@@ -66,7 +66,7 @@ func TestCase_G1_TheRecordedTTLRules(t *testing.T) {
 					t.Fatalf("renew after %d s: %v", s, err)
 				}
 			}
-			_, err := g.Acquire(t.Context(), key, "other", "B", 5*time.Second)
+			_, err := g.Acquire(t.Context(), key, leases.Ask{Holder: "other", Instance: "B", TTL: 5 * time.Second})
 			wantCode(t, fmt.Sprintf("contender after %d s", s), err, events.CodeLeaseHeld)
 			after(time.Second)
 		}
@@ -99,7 +99,7 @@ func TestARestartOfTheBusEndsNoLease(t *testing.T) {
 					if g.state() != events.LeaseHeld || len(g.expired()) > 0 {
 						t.Fatalf("%v after the start the lease is %s", waited, g.state())
 					}
-					_, err := g.Acquire(t.Context(), key, "other", "i2", 0)
+					_, err := g.Acquire(t.Context(), key, leases.Ask{Holder: "other", Instance: "i2"})
 					wantCode(t, "a contender in the grace", err, events.CodeLeaseHeld)
 					if tc.renew == waited && tc.renew > 0 {
 						if _, err := g.Renew(t.Context(), "ex", "i1", refTo(key, a)); err != nil {
@@ -204,16 +204,16 @@ func TestAcquire(t *testing.T) {
 		if again := g.acquire(key, "i1", 20*time.Second); again.Fence != a.Fence || again.TTLMS != 20_000 {
 			t.Errorf("the holder asks again and gets %+v, want fence %s and its new ttl", again, a.Fence)
 		}
-		_, err := g.Acquire(t.Context(), key, "other", "i2", 0)
+		_, err := g.Acquire(t.Context(), key, leases.Ask{Holder: "other", Instance: "i2"})
 		wantCode(t, "a contender", err, events.CodeLeaseHeld)
 		var held *events.Error
 		if errors.As(err, &held) && (held.Details["holder"] != "ex" || held.Details["instance"] != "i1") {
 			t.Errorf("the refusal names %v", held.Details)
 		}
-		_, err = g.Acquire(t.Context(), key, "ex", "i2", 0)
+		_, err = g.Acquire(t.Context(), key, leases.Ask{Holder: "ex", Instance: "i2"})
 		wantCode(t, "another start of the holder", err, events.CodeLeaseHeld)
 		for ttl, ok := range map[time.Duration]bool{1999 * time.Millisecond: false, 2 * time.Second: true, time.Hour: true, time.Hour + 1: false, -time.Second: false} {
-			if _, err := g.Acquire(t.Context(), target(fmt.Sprintf("t%d", ttl)), "ex", "i1", ttl); (err == nil) != ok {
+			if _, err := g.Acquire(t.Context(), target(fmt.Sprintf("t%d", ttl)), leases.Ask{Holder: "ex", Instance: "i1", TTL: ttl}); (err == nil) != ok {
 				t.Errorf("a ttl of %v: %v", ttl, err)
 			} else if err != nil {
 				wantCode(t, "a bad ttl", err, events.CodeInvalid)

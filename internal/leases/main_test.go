@@ -98,11 +98,11 @@ func grant(t *testing.T, m *leases.Memory, change ...func(*leases.Config)) *gran
 
 func (g *granting) acquire(k events.LeaseKey, inst events.Instance, ttl time.Duration) events.LeaseAnswer {
 	g.t.Helper()
-	a, err := g.Acquire(g.t.Context(), k, "ex", inst, ttl)
+	a, err := g.Acquire(g.t.Context(), k, leases.Ask{Holder: "ex", Instance: inst, TTL: ttl})
 	if err != nil {
 		g.t.Fatalf("acquire %s for %s: %v", k, inst, err)
 	}
-	return a
+	return a.LeaseAnswer
 }
 
 func (g *granting) state() events.LeaseState {

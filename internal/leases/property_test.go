@@ -58,7 +58,7 @@ func TestNoTwoHoldersTrustOneLease(t *testing.T) {
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
 			case 0, 1:
 				ttl := time.Duration(rapid.IntRange(2, 10).Draw(t, "ttl")) * time.Second
-				a, err := g.Acquire(t.Context(), key, "ex", h.inst, ttl)
+				a, err := g.Acquire(t.Context(), key, leases.Ask{Holder: "ex", Instance: h.inst, TTL: ttl})
 				if err != nil {
 					break
 				}
@@ -68,7 +68,7 @@ func TestNoTwoHoldersTrustOneLease(t *testing.T) {
 				if a.Fence == top && h.ref.Fence != top {
 					t.Fatalf("%s got the fence %s of another", h.inst, top)
 				}
-				top, h.ref, h.ttl, h.trust = a.Fence, refTo(key, a), ttl, now+ttl
+				top, h.ref, h.ttl, h.trust = a.Fence, refTo(key, a.LeaseAnswer), ttl, now+ttl
 			case 2, 3:
 				ttl, err := g.Renew(t.Context(), "ex", h.inst, h.ref)
 				if err == nil && ttl != h.ttl {

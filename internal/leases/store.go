@@ -28,6 +28,8 @@ var errConflict = errors.New("the lease was changed by another")
 type entry struct {
 	record   events.LeaseRecord // zero: no lease
 	revision events.Sequence    // of the last write of any kind; 0: none kept
+	// until is until when its holder may act, by what a granter has seen. Not stored.
+	until time.Duration
 }
 
 // fence returns the fence of the record under a generation: its own, or, on the
@@ -101,7 +103,7 @@ func (s *Store) write(ctx context.Context, k events.LeaseKey, over events.Sequen
 	}
 	m := sessionlog.Message{Subject: keyPrefix + k.String(), Data: body, Expect: &over}
 	if rec.State != events.LeaseHeld {
-		m.Header = nats.Header{jetstream.MsgTTLHeader: {endedTTL.String()}}
+		m.Header = nats.Header{jetstream.MsgTTLHeader: {endedFor(rec).String()}}
 	}
 	seq, err := s.log.Append(ctx, m)
 	var stale *sessionlog.SequenceError
@@ -155,6 +157,20 @@ func (s *Store) watch(k events.LeaseKey) (<-chan struct{}, func(), error) {
 		return nil, nil, fmt.Errorf("watch lease %s: %w", k, err)
 	}
 	return changed, func() { _ = sub.Unsubscribe() }, nil // fails only on a closed connection
+}
+
+// endedFor is how long an ended record is kept: a revoked one until its holder cannot act
+// any more, and the hour.
+func endedFor(rec events.LeaseRecord) time.Duration {
+	if rec.State == events.LeaseRevoked {
+		return endedTTL + holdOf(rec).Truncate(time.Second) + 2*time.Second
+	}
+	return endedTTL
+}
+
+// holdOf is how long a holder and what it runs may act after a renewal.
+func holdOf(rec events.LeaseRecord) time.Duration {
+	return ttlOf(rec) + time.Duration(rec.GraceMS)*time.Millisecond
 }
 
 func ttlOf(rec events.LeaseRecord) time.Duration { return time.Duration(rec.TTLMS) * time.Millisecond }

@@ -35,6 +35,14 @@ func tellTokenRevoked(d events.TokenRevoked) (string, tone) {
 	return text, plain
 }
 
+func tellLeaseRevoked(d events.LeaseRevocation) (string, tone) {
+	return fmt.Sprintf("%s from %s, fence %s: %s", d.Key, d.Holder, d.Fence, quoted(d.Reason)), bad
+}
+
+func tellLeaseTakenOver(d events.LeaseTakeover) (string, tone) {
+	return fmt.Sprintf("%s by %s, fence %s, from %s, which did not renew it", d.Key, d.Holder, d.Fence, d.Former), plain
+}
+
 func tellRefused(d events.AuditRefused) (string, tone) {
 	text := fmt.Sprintf("%s tried %s", d.Principal, d.Command.Short())
 	if d.ActingFor != "" {

@@ -128,6 +128,8 @@ var tellers = map[events.Type]teller{
 	events.TypeTargetWithdrawn:  of(tellTargetWithdrawn),
 	events.TypeTokenAdded:       of(tellTokenAdded),
 	events.TypeTokenRevoked:     of(tellTokenRevoked),
+	events.TypeLeaseRevoked:     of(tellLeaseRevoked),
+	events.TypeLeaseTakenOver:   of(tellLeaseTakenOver),
 	events.TypeAuditRefused:     of(tellRefused),
 	events.TypeStoreRegressed:   of(tellRegressed),
 }
