@@ -6,7 +6,7 @@ LINT          := tools/bin/golangci-lint
 TEST_TIMEOUT  ?= 10m
 
 .DEFAULT_GOAL := all
-.PHONY: all build lint test unit fmt generate clean help
+.PHONY: all build lint test tools unit fmt generate clean help
 
 all: build test ## build, lint and test (the default)
 
@@ -19,7 +19,10 @@ lint: $(LINT) ## run the linters, check formatting and go.mod
 
 test: lint unit ## lint, then run all tests with the race detector
 
-unit: ## run all tests with the race detector, without the linters
+tools: ## get what the tests need beyond Go, where it is missing
+	tools/fetch-test-tools
+
+unit: tools ## run all tests with the race detector, without the linters
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
 
 fmt: $(LINT) ## rewrite files as the formatters want them

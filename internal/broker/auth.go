@@ -68,12 +68,22 @@ func proven(key, sig string, nonce []byte) bool {
 	if key == "" || len(nonce) == 0 {
 		return false
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(sig)
+	raw, err := decodeSignature(sig)
 	if err != nil {
 		return false
 	}
 	public, err := nkeys.FromPublicKey(key)
 	return err == nil && public.Verify(nonce, raw) == nil
+}
+
+// decodeSignature takes both forms that clients send, as the server itself does: those in
+// Go use the alphabet for URLs, those in other languages the standard one.
+func decodeSignature(sig string) ([]byte, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(sig)
+	if err != nil {
+		return base64.StdEncoding.DecodeString(sig)
+	}
+	return raw, nil
 }
 
 // inProcess reports whether c is a pipe within this process.

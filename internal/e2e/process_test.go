@@ -101,7 +101,13 @@ func (b *bench) start(stdin string, name string, args ...string) *process {
 // startIn is start with more in the environment.
 func (b *bench) startIn(env []string, stdin string, name string, args ...string) *process {
 	b.t.Helper()
-	p := &process{t: b.t, cmd: exec.Command(filepath.Join(binaries, name), args...), done: make(chan struct{})}
+	return b.startPath(env, stdin, filepath.Join(binaries, name), args...)
+}
+
+// startPath is startIn for any program.
+func (b *bench) startPath(env []string, stdin string, path string, args ...string) *process {
+	b.t.Helper()
+	p := &process{t: b.t, cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.stdout, p.stderr = &lockedBuffer{}, &lockedBuffer{}
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
@@ -118,7 +124,7 @@ func (b *bench) startIn(env []string, stdin string, name string, args ...string)
 	b.t.Cleanup(func() {
 		p.kill()
 		if b.t.Failed() {
-			b.t.Logf("%s said:\n%s%s", name, p.stdout, p.stderr)
+			b.t.Logf("%s said:\n%s%s", filepath.Base(path), p.stdout, p.stderr)
 		}
 	})
 	return p
