@@ -26,7 +26,7 @@ terminal takes the size of this one. Ctrl-] detaches; the program runs on.`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: g.execArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
+			return g.running(cmd, nobodyRuns, func(ctx context.Context, c *client.Conn) error {
 				return attach(ctx, cmd, c, args[0], events.ExecID(args[1]), typing)
 			})
 		},

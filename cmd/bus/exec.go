@@ -19,6 +19,9 @@ import (
 // maxStdin is how much standard input a command can be given.
 const maxStdin = 256 << 10
 
+// nobodyRuns is why what is about running commands needs a running bus.
+const nobodyRuns = "no executor is there; start one with 'bus up', or 'bus serve' and 'executor'"
+
 type execFlags struct {
 	target, cwd, size                    string
 	pty, background, login, exact, stdin bool
@@ -48,7 +51,7 @@ every key goes to the command, Ctrl-C too, and the size follows.
 			if err != nil {
 				return err
 			}
-			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
+			return g.running(cmd, nobodyRuns, func(ctx context.Context, c *client.Conn) error {
 				return f.run(ctx, cmd, g, c, args[0], spec)
 			})
 		},

@@ -98,7 +98,7 @@ func newKill(g *global) *cobra.Command {
 				ms := grace.Milliseconds()
 				stop.GraceMS = &ms
 			}
-			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
+			return g.running(cmd, nobodyRuns, func(ctx context.Context, c *client.Conn) error {
 				v, err := c.Show(ctx, args[0])
 				if err != nil {
 					return err

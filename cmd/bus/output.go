@@ -19,6 +19,7 @@ import (
 type outputFlags struct {
 	from         int64
 	cast, follow bool
+	offline      bool // nothing that runs can go on
 }
 
 func newOutput(g *global) *cobra.Command {
@@ -41,7 +42,12 @@ standard error. --cast makes a recording in the format asciicast v2 of it, which
 				return cli.Usagef("a recording begins at the beginning: --from does not go with --cast")
 			}
 			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
-				return f.run(ctx, cmd, c, args[0], events.ExecID(args[1]))
+				f.offline = g.bus.Offline()
+				goesOn, err := f.run(ctx, cmd, c, args[0], events.ExecID(args[1]))
+				if err == nil && goesOn && f.follow && f.offline {
+					return g.bus.NotRunning("this is all of the output so far")
+				}
+				return err
 			})
 		},
 	}
@@ -51,19 +57,20 @@ standard error. --cast makes a recording in the format asciicast v2 of it, which
 	return cmd
 }
 
-func (f *outputFlags) run(ctx context.Context, cmd *cobra.Command, c *client.Conn, to string, exec events.ExecID) error {
+// run shows the output and reports whether the exec had not ended.
+func (f *outputFlags) run(ctx context.Context, cmd *cobra.Command, c *client.Conn, to string, exec events.ExecID) (bool, error) {
 	v, err := c.Show(ctx, to)
 	if err != nil {
-		return err
+		return false, err
 	}
 	show, finish, err := f.printer(ctx, cmd, c, v.Session, exec)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := f.read(ctx, c, v, exec, show); err != nil {
-		return err
+		return false, err
 	}
-	return finish()
+	return runs(v, exec), finish()
 }
 
 // printer returns what prints chunks and what ends that.
@@ -91,7 +98,7 @@ func (f *outputFlags) read(ctx context.Context, c *client.Conn, v events.Session
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	last := ^uint64(0)
-	if !f.follow && runs(v, exec) {
+	if (!f.follow || f.offline) && runs(v, exec) {
 		var tip events.OutputPage
 		if err := c.Do(ctx, events.CmdExecOutput, events.Output{Session: v.Session, Exec: exec, TipOnly: true}, &tip); err != nil {
 			return err

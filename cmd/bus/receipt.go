@@ -60,26 +60,6 @@ unresolved is run again by 'bus requeue' or given up by 'bus discard'.`,
 	return cmd
 }
 
-// followReceipt prints a receipt, once it has reached the state that is waited for.
-func (g *global) followReceipt(ctx context.Context, cmd *cobra.Command, c *client.Conn, r events.Receipt, want events.ItemState) error {
-	if want == "" {
-		return g.printReceipt(cmd.OutOrStdout(), r)
-	}
-	line := cli.NewProgress(cmd.ErrOrStderr())
-	r, err := c.WaitReceipt(ctx, r.ID, func(now events.Receipt) bool {
-		line.Show(string(now.ID) + " " + standing(now))
-		return reached(now, want) || stuck(now)
-	})
-	line.Done()
-	if err != nil {
-		return fmt.Errorf("wait for %s: %w", r.ID, err)
-	}
-	if err := g.printReceipt(cmd.OutOrStdout(), r); err != nil {
-		return err
-	}
-	return g.judge(ctx, cmd, c, r, want)
-}
-
 // judge prints the turn of a settled item and fails if the item did not get where it was
 // waited for, or its turn did not complete.
 func (g *global) judge(ctx context.Context, cmd *cobra.Command, c *client.Conn, r events.Receipt, want events.ItemState) error {

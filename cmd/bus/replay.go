@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -42,10 +43,14 @@ is the record of the profile itself: targets, refused attempts.`,
 					return err
 				}
 				w := g.writer(cmd, f, false)
-				if follow {
+				if follow && !g.bus.Offline() {
 					return replay.Tail(ctx, c, w, replay.FollowConfig{Query: q, Scopes: []events.Scope{scope}})
 				}
-				return replay.Print(ctx, c, w, scope, q)
+				err = replay.Print(ctx, c, w, scope, q)
+				if err == nil && follow {
+					return g.complete(ctx, c, scope, q.To)
+				}
+				return err
 			})
 		},
 	}
@@ -54,4 +59,20 @@ is the record of the profile itself: targets, refused attempts.`,
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with events as they happen, until interrupted")
 	f.flags(cmd)
 	return cmd
+}
+
+// complete fails if a record at rest ends before the last ordinal that was to be followed.
+func (g *global) complete(ctx context.Context, c *client.Conn, scope events.Scope, to events.Ordinal) error {
+	tips, err := c.Tips(ctx, scope)
+	if err != nil {
+		return err
+	}
+	var last events.Ordinal
+	for _, t := range tips {
+		last = t.Ordinal
+	}
+	if last < to {
+		return g.bus.NotRunning(fmt.Sprintf("the record goes no further than ordinal %s of %s", last, to))
+	}
+	return nil
 }

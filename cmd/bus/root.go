@@ -47,11 +47,17 @@ command was called wrongly.`,
 		newEvents(g), newReplay(g), newVersion(g))
 }
 
-// followed is connected for what goes on without an end: it needs a running bus.
+// followed is connected for what goes on without an end.
 func (g *global) followed(cmd *cobra.Command, f func(context.Context, *client.Conn) error) error {
+	return g.running(cmd, "nothing new can come; 'bus replay' tells what is there", f)
+}
+
+// running is connected for what only a running bus can do; otherwise says what follows from
+// there being none.
+func (g *global) running(cmd *cobra.Command, otherwise string, f func(context.Context, *client.Conn) error) error {
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError}))
 	return cli.Interruptible(cmd.Context(), func(ctx context.Context) error {
-		return g.bus.WithRunning(ctx, log, func(c *client.Conn) error { return f(ctx, c) })
+		return g.bus.WithRunning(ctx, log, otherwise, func(c *client.Conn) error { return f(ctx, c) })
 	})
 }
 

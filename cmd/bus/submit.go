@@ -39,7 +39,9 @@ func newSubmit(g *global) *cobra.Command {
 
 TEXT is one argument; with - or without it the message is read from standard input.
 The receipt is printed. With --wait the command ends when the message has reached that
-state, shows on standard error where it stands, and fails if it will not get there.
+state, shows on standard error where it stands, and fails if it will not get there; Ctrl-C
+ends the waiting, not the message. Waiting needs a running bus. Without one a message is
+queued on disk, for the hosts of the next.
 With --wait settled the reply is printed and the exit code is 1 unless the turn completed.
 
 While a turn runs, --mode says what to do: enqueue waits in order, merge joins messages
@@ -64,7 +66,7 @@ of --allow that it can, on record; without one the message is refused as unsuppo
 			if s.Body.Text, err = message(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
-			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
+			return g.submitting(cmd, wait, func(ctx context.Context, c *client.Conn) error {
 				r, err := c.Submit(ctx, s)
 				if err != nil {
 					return err
@@ -75,6 +77,14 @@ of --allow that it can, on record; without one the message is refused as unsuppo
 	}
 	f.flags(cmd)
 	return cmd
+}
+
+// submitting is connected, or needs a running bus if the message is to be waited for.
+func (g *global) submitting(cmd *cobra.Command, wait events.ItemState, f func(context.Context, *client.Conn) error) error {
+	if wait == "" {
+		return g.connected(cmd, f)
+	}
+	return g.running(cmd, "nobody would take the message; start one with 'bus up' or 'bus serve', or queue it without --wait", f)
 }
 
 func (f *submitFlags) flags(cmd *cobra.Command) {

@@ -25,6 +25,18 @@ type Bus struct {
 	URL     string
 	Creds   string
 	Profile string
+
+	offline bool
+}
+
+// Offline reports whether the connection at hand opened the store itself, because no bus
+// runs: what is on record can be read and added to, and nothing moves by itself.
+func (b *Bus) Offline() bool { return b.offline }
+
+// NotRunning returns the refusal of what needs a running bus; otherwise says what follows
+// from there being none, and what to do.
+func (b *Bus) NotRunning(otherwise string) error {
+	return events.Errorf(events.CodeUnavailable, "no bus runs on %s, so %s", b.Dir, otherwise)
 }
 
 // heldFor is how long a command waits for another one that has opened the store.
@@ -100,7 +112,8 @@ func (b *Bus) local(ctx context.Context, profile events.Profile, log *slog.Logge
 	defer pause.Stop()
 	for {
 		c, done, err := b.granted(ctx, profile, log)
-		if errors.Is(err, broker.ErrNotRunning) {
+		b.offline = errors.Is(err, broker.ErrNotRunning)
+		if b.offline {
 			c, done, err = node.OpenOffline(ctx, b.Dir, profile, log)
 		}
 		var held *broker.HeldError
@@ -153,9 +166,10 @@ func (b *Bus) granted(ctx context.Context, profile events.Profile, log *slog.Log
 	}, nil
 }
 
-// WithRunning is [Bus.With] for what goes on without an end: it never opens the store
-// itself, in which nothing new could come, and which would keep a bus from starting.
-func (b *Bus) WithRunning(ctx context.Context, log *slog.Logger, f func(*client.Conn) error) error {
+// WithRunning is [Bus.With] for what only a running bus can do or go on with: it never
+// opens the store itself, in which nothing new could come, and which would keep a bus from
+// starting. Without a bus it fails at once with [Bus.NotRunning].
+func (b *Bus) WithRunning(ctx context.Context, log *slog.Logger, otherwise string, f func(*client.Conn) error) error {
 	if b.URL != "" || b.Creds != "" {
 		return b.With(ctx, log, f)
 	}
@@ -163,9 +177,14 @@ func (b *Bus) WithRunning(ctx context.Context, log *slog.Logger, f func(*client.
 	if err != nil {
 		return err
 	}
-	c, done, err := b.granted(ctx, profile, log)
+	if err := b.exists(); err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, heldFor)
+	defer cancel()
+	c, done, err := b.granted(asking, profile, log)
 	if errors.Is(err, broker.ErrNotRunning) {
-		return events.Errorf(events.CodeUnavailable, "no bus runs on %s, so nothing new can come; 'bus replay' tells what is there", b.Dir)
+		return b.NotRunning(otherwise)
 	}
 	if err != nil {
 		return err
