@@ -80,7 +80,7 @@ func rawStream(b *testing.B, bus *bus) jetstream.JetStream {
 // synced publishes of as many publishers in the same run (design section 11: at least
 // 70 % at 16).
 func BenchmarkAppends(b *testing.B) {
-	for _, sessions := range []int{16, 64} {
+	for _, sessions := range []int{1, 16, 64, 256} {
 		b.Run(strconv.Itoa(sessions), func(b *testing.B) {
 			bus := startBus(b)
 			gw := bus.connect("gw", events.RoleGateway)

@@ -76,17 +76,9 @@ func (l *lane) announce(drafts []lifecycle.Draft) {
 	}
 }
 
-// write appends one message, or several as an atomic batch.
+// write appends one message, or several all or none.
 func (t *term) write(ctx context.Context, ms []sessionlog.Message) ([]events.Sequence, error) {
-	var sequences []events.Sequence
-	var err error
-	if len(ms) == 1 {
-		var seq events.Sequence
-		seq, err = t.cfg.Log.Append(ctx, ms[0])
-		sequences = []events.Sequence{seq}
-	} else {
-		sequences, err = t.cfg.Log.AppendBatch(ctx, ms)
-	}
+	sequences, err := t.gatherer.append(ctx, ms)
 	if err != nil {
 		return nil, err
 	}

@@ -137,6 +137,15 @@ func TestAStandbyTakesOverWithinTheTTLAfterACrashAndNoAnswerIsLost(t *testing.T)
 // not yet noticed that it lost its lease.
 func TestTwoOverlappingAuthoritiesWriteEachStepOnce(t *testing.T) {
 	t.Parallel()
+	for name, of := range map[string]struct{ sessions, each int }{
+		"few sessions":                {4, 25},
+		"so many that commits gather": {160, 4},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); overlap(t, of.sessions, of.each) })
+	}
+}
+
+func overlap(t *testing.T, sessions, each int) {
 	b := bustest.Broker(t)
 	both := [2]*standing{}
 	for i := range both {
@@ -144,7 +153,6 @@ func TestTwoOverlappingAuthoritiesWriteEachStepOnce(t *testing.T) {
 		awaitActive(t, both[i], 5*time.Second)
 	}
 	gw := connectTo(t, b, "gw", events.RoleGateway)
-	const sessions, each = 4, 25
 	var wg sync.WaitGroup
 	ids := make([]events.SessionID, sessions)
 	for s := range sessions {

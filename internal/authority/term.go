@@ -42,6 +42,7 @@ type term struct {
 	services *group // scheduler, granter, reads
 	reads    *semaphore.Weighted
 	intake   *nats.Subscription
+	gatherer *gatherer
 }
 
 func newTerm(cfg Config) (*term, error) {
@@ -52,6 +53,7 @@ func newTerm(cfg Config) (*term, error) {
 		lanes: newGroup(), services: newGroup(),
 	}
 	t.profiles = newProfileIndex(t)
+	t.gatherer = newGatherer(cfg.Log, t.services.start)
 	t.work, t.stopWork = context.WithCancel(context.Background())
 	var err error
 	t.granter, err = leases.NewGranter(cfg.Leases, leases.Config{

@@ -1,7 +1,6 @@
 package idle
 
 import (
-	"slices"
 	"time"
 
 	"keryx/events"
@@ -63,7 +62,7 @@ func earlier(a, b time.Time) time.Time {
 // Steer returns the first item that is to go into the running turn and was not passed
 // over by it.
 func (q *Queue) Steer(running events.TurnID) (e Entry, ok bool) {
-	return q.first(func(e Entry) bool {
+	return q.first(func(e *Entry) bool {
 		spent := e.Item.Kind != events.ItemUser && !e.free && q.automatic >= Budget
 		return e.Item.Mode == events.ModeSteer && e.passedOver != running && e.unfit == "" && !spent
 	})
@@ -71,23 +70,27 @@ func (q *Queue) Steer(running events.TurnID) (e Entry, ok bool) {
 
 // Interrupts returns the first item for which the running turn is to be aborted.
 func (q *Queue) Interrupts(running events.TurnID) (e Entry, ok bool) {
-	return q.first(func(e Entry) bool { return running != "" && e.interrupts == running && e.unfit == "" })
-}
-
-func (q *Queue) first(is func(Entry) bool) (e Entry, ok bool) {
-	i := slices.IndexFunc(q.waiting, is)
-	if i < 0 {
+	if running == "" {
 		return Entry{}, false
 	}
-	return q.waiting[i], true
+	return q.first(func(e *Entry) bool { return e.interrupts == running && e.unfit == "" })
+}
+
+func (q *Queue) first(is func(*Entry) bool) (e Entry, ok bool) {
+	for i := range q.waiting {
+		if is(&q.waiting[i]) {
+			return q.waiting[i], true
+		}
+	}
+	return Entry{}, false
 }
 
 // Unfitting returns the items of the first reason for which items must be invalidated.
 // Unresolved ones are left to whoever decides on them.
 func (q *Queue) Unfitting() (ids []events.ReceiptID, reason string) {
 	for _, list := range q.kept() {
-		for _, e := range list {
-			if e.unfit != "" && (reason == "" || reason == e.unfit) {
+		for i := range list {
+			if e := &list[i]; e.unfit != "" && (reason == "" || reason == e.unfit) {
 				ids, reason = append(ids, e.Item.Receipt), e.unfit
 			}
 		}
@@ -98,9 +101,9 @@ func (q *Queue) Unfitting() (ids []events.ReceiptID, reason string) {
 // Expired returns the items whose time has passed.
 func (q *Queue) Expired(now time.Time) (ids []events.ReceiptID) {
 	for _, list := range q.kept() {
-		for _, e := range list {
-			if at := e.Item.ExpiresAt; !at.IsZero() && !at.After(now) {
-				ids = append(ids, e.Item.Receipt)
+		for i := range list {
+			if at := list[i].Item.ExpiresAt; !at.IsZero() && !at.After(now) {
+				ids = append(ids, list[i].Item.Receipt)
 			}
 		}
 	}
@@ -110,8 +113,8 @@ func (q *Queue) Expired(now time.Time) (ids []events.ReceiptID) {
 // NextExpiry returns when the next item expires; zero for never.
 func (q *Queue) NextExpiry() (next time.Time) {
 	for _, list := range q.kept() {
-		for _, e := range list {
-			if at := e.Item.ExpiresAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		for i := range list {
+			if at := list[i].Item.ExpiresAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
 				next = at
 			}
 		}
@@ -155,10 +158,13 @@ func (q *Queue) OverBudget() (ids []events.ReceiptID) {
 
 // Releasable returns the held items for which there is room in the budget again.
 func (q *Queue) Releasable() (ids []events.ReceiptID) {
+	if len(q.held) == 0 {
+		return nil
+	}
 	room := Budget - q.automatic
 	for _, list := range [][]Entry{q.offered, q.waiting} {
-		for _, e := range list {
-			if e.Item.Kind != events.ItemUser {
+		for i := range list {
+			if list[i].Item.Kind != events.ItemUser {
 				room--
 			}
 		}

@@ -171,7 +171,12 @@ func items(entries []Entry) []events.Item {
 }
 
 func index(list []Entry, id events.ReceiptID) int {
-	return slices.IndexFunc(list, func(e Entry) bool { return e.Item.Receipt == id })
+	for i := range list { // an entry is too large to be copied for a look
+		if list[i].Item.Receipt == id {
+			return i
+		}
+	}
+	return -1
 }
 
 func (q *Queue) holds(id events.ReceiptID) bool {

@@ -1,0 +1,22 @@
+package authority
+
+import (
+	"context"
+
+	"keryx/events"
+	"keryx/internal/sessionlog"
+)
+
+// Gatherer is the gatherer, for tests of what it puts together.
+type Gatherer struct{ g *gatherer }
+
+// GatherFrom is how many waiting commits become one batch.
+const GatherFrom = gatherFrom
+
+func NewGatherer(log appender) Gatherer {
+	return Gatherer{newGatherer(log, newGroup().start)}
+}
+
+func (g Gatherer) Append(ctx context.Context, ms []sessionlog.Message) ([]events.Sequence, error) {
+	return g.g.append(ctx, ms)
+}

@@ -1,0 +1,170 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"keryx/events"
+	"keryx/internal/sessionlog"
+)
+
+// Bounds of gathering. The server stages a batch in files of its own, which takes 5 ms
+// whatever its size, as long as 60 appends (measured on 2.15.3): fewer are not worth it.
+// A batch has at most the 1,000 messages that the server takes; the bytes bound its
+// memory.
+const (
+	gatherFrom     = 96
+	gatherMessages = 1000
+	gatherBytes    = 8 << 20
+	// singlesAtOnce keep the server busy, which writes one after the other; what comes
+	// beyond them waits here, so that it can be seen how many there are.
+	singlesAtOnce = 16
+)
+
+// appender is what a gatherer writes to; *[sessionlog.Log] is one.
+type appender interface {
+	Append(context.Context, sessionlog.Message) (events.Sequence, error)
+	AppendBatch(context.Context, []sessionlog.Message) ([]events.Sequence, error)
+}
+
+// gatherer appends what lanes commit. While few commits are in flight each goes by
+// itself; what waits beyond that goes as one atomic batch, so that one sync serves
+// many. A batch that is refused, because one of its members expected an old sequence,
+// stores nothing, and its members are appended singly. It is safe for concurrent use.
+type gatherer struct {
+	log   appender
+	start func(func()) bool // runs a goroutine; false when the term is over
+
+	mu      sync.Mutex
+	singles int       // in flight
+	batch   bool      // one is in flight
+	waiting []*commit // in order of arrival; not empty only while something is in flight
+}
+
+// commit is what one lane appends, all or none.
+type commit struct {
+	messages  []sessionlog.Message
+	done      chan struct{} // closed when the rest is set
+	alone     bool          // to be appended by its own lane, which is counted
+	sequences []events.Sequence
+	err       error
+}
+
+func newGatherer(log appender, start func(func()) bool) *gatherer {
+	return &gatherer{log: log, start: start}
+}
+
+// append appends the messages of one commit and returns their sequences. Its errors are
+// those of [sessionlog.Log.Append].
+func (g *gatherer) append(ctx context.Context, ms []sessionlog.Message) ([]events.Sequence, error) {
+	c := g.enter(ms)
+	if c != nil {
+		<-c.done
+		if !c.alone {
+			return c.sequences, c.err
+		}
+	}
+	defer g.leave()
+	return g.single(ctx, ms)
+}
+
+func (g *gatherer) single(ctx context.Context, ms []sessionlog.Message) ([]events.Sequence, error) {
+	if len(ms) > 1 {
+		return g.log.AppendBatch(ctx, ms)
+	}
+	seq, err := g.log.Append(ctx, ms[0])
+	if err != nil {
+		return nil, err
+	}
+	return []events.Sequence{seq}, nil
+}
+
+// enter counts a commit that may go alone at once, and returns nil, or makes it wait.
+func (g *gatherer) enter(ms []sessionlog.Message) *commit {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.singles < singlesAtOnce && !g.batch && len(g.waiting) == 0 {
+		g.singles++
+		return nil
+	}
+	c := &commit{messages: ms, done: make(chan struct{})}
+	g.waiting = append(g.waiting, c)
+	return c
+}
+
+func (g *gatherer) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.singles--
+	g.next()
+}
+
+// next lets go what waits: together if there is enough, else one by one.
+func (g *gatherer) next() {
+	if g.batch {
+		return
+	}
+	if len(g.waiting) >= gatherFrom {
+		members := g.gather()
+		g.batch = g.start(func() { g.commit(members) })
+		if g.batch {
+			return
+		}
+		g.waiting = append(members, g.waiting...) // the term is over: each sees so by itself
+	}
+	for len(g.waiting) > 0 && g.singles < singlesAtOnce {
+		g.alone(g.waiting[0])
+		g.waiting = g.waiting[1:]
+	}
+}
+
+// alone lets the lane of c append it. Callers hold mu.
+func (g *gatherer) alone(c *commit) {
+	g.singles++
+	c.alone = true
+	close(c.done)
+}
+
+// gather takes what fits into one batch, from the head of what waits.
+func (g *gatherer) gather() []*commit {
+	messages, bytes, n := 0, 0, 0
+	for _, c := range g.waiting {
+		messages += len(c.messages)
+		for _, m := range c.messages {
+			bytes += len(m.Data)
+		}
+		if n > 0 && (messages > gatherMessages || bytes > gatherBytes) {
+			break
+		}
+		n++
+	}
+	members := g.waiting[:n:n]
+	g.waiting = g.waiting[n:]
+	return members
+}
+
+// commit appends a batch and tells its members. An append is bounded by itself, and its
+// result counts also when the term ends meanwhile.
+func (g *gatherer) commit(members []*commit) {
+	var all []sessionlog.Message
+	for _, c := range members {
+		all = append(all, c.messages...)
+	}
+	sequences, err := g.log.AppendBatch(context.Background(), all)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.batch = false
+	refused := err != nil && !errors.Is(err, sessionlog.ErrUnknownResult)
+	for _, c := range members {
+		if refused {
+			g.alone(c)
+			continue
+		}
+		if c.err = err; err == nil {
+			c.sequences, sequences = sequences[:len(c.messages)], sequences[len(c.messages):]
+		}
+		close(c.done)
+	}
+	g.next()
+}
