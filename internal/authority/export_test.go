@@ -14,7 +14,7 @@ type Gatherer struct{ g *gatherer }
 const GatherFrom = gatherFrom
 
 func NewGatherer(log appender) Gatherer {
-	return Gatherer{newGatherer(log, newGroup().start)}
+	return Gatherer{newGatherer(context.Background(), log, newGroup().start)}
 }
 
 func (g Gatherer) Append(ctx context.Context, ms []sessionlog.Message) ([]events.Sequence, error) {

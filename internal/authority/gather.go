@@ -34,6 +34,7 @@ type appender interface {
 // stores nothing, and its members are appended singly. It is safe for concurrent use.
 type gatherer struct {
 	log   appender
+	work  context.Context   // of the term
 	start func(func()) bool // runs a goroutine; false when the term is over
 
 	mu      sync.Mutex
@@ -51,8 +52,8 @@ type commit struct {
 	err       error
 }
 
-func newGatherer(log appender, start func(func()) bool) *gatherer {
-	return &gatherer{log: log, start: start}
+func newGatherer(work context.Context, log appender, start func(func()) bool) *gatherer {
+	return &gatherer{log: log, work: work, start: start}
 }
 
 // append appends the messages of one commit and returns their sequences. Its errors are
@@ -144,14 +145,13 @@ func (g *gatherer) gather() []*commit {
 	return members
 }
 
-// commit appends a batch and tells its members. An append is bounded by itself, and its
-// result counts also when the term ends meanwhile.
+// commit appends a batch and tells its members.
 func (g *gatherer) commit(members []*commit) {
 	var all []sessionlog.Message
 	for _, c := range members {
 		all = append(all, c.messages...)
 	}
-	sequences, err := g.log.AppendBatch(context.Background(), all)
+	sequences, err := g.log.AppendBatch(g.work, all)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.batch = false

@@ -27,7 +27,7 @@ type slowLog struct {
 var errStale = &sessionlog.SequenceError{Last: 2}
 
 func (l *slowLog) Append(_ context.Context, m sessionlog.Message) (events.Sequence, error) {
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond) //nolint:forbidigo // inside synctest
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m.Expect != nil && *m.Expect == 1 {
@@ -39,7 +39,7 @@ func (l *slowLog) Append(_ context.Context, m sessionlog.Message) (events.Sequen
 }
 
 func (l *slowLog) AppendBatch(_ context.Context, ms []sessionlog.Message) ([]events.Sequence, error) {
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(5 * time.Millisecond) //nolint:forbidigo // inside synctest
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.batches = append(l.batches, len(ms))

@@ -1,9 +1,21 @@
 package authority_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is also the main function of the authority processes that a test starts.
+func TestMain(m *testing.M) {
+	if url := os.Getenv(authorityEnv); url != "" {
+		if err := serveAuthority(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -146,6 +146,7 @@ func TestTwoOverlappingAuthoritiesWriteEachStepOnce(t *testing.T) {
 }
 
 func overlap(t *testing.T, sessions, each int) {
+	t.Helper()
 	b := bustest.Broker(t)
 	both := [2]*standing{}
 	for i := range both {

@@ -53,8 +53,8 @@ func newTerm(cfg Config) (*term, error) {
 		lanes: newGroup(), services: newGroup(),
 	}
 	t.profiles = newProfileIndex(t)
-	t.gatherer = newGatherer(cfg.Log, t.services.start)
 	t.work, t.stopWork = context.WithCancel(context.Background())
+	t.gatherer = newGatherer(t.work, cfg.Log, t.services.start)
 	var err error
 	t.granter, err = leases.NewGranter(cfg.Leases, leases.Config{
 		Generation: cfg.Generation, Logger: cfg.Logger, OnExpired: t.leaseExpired,
