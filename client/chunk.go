@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,6 +25,9 @@ type Chunk struct {
 	// Time is when the first of Data was read, by the executor's clock; zero if it did
 	// not say.
 	Time time.Time
+	// Rows and Cols are the size of the terminal when the first of Data was read; zero if
+	// there is none.
+	Rows, Cols int
 	// Missing is how many bytes of this stream before Offset were lost or not kept.
 	Missing int64
 }
@@ -38,7 +42,19 @@ func chunkOf(m *nats.Msg) (Chunk, error) {
 	if us, err := strconv.ParseInt(m.Header.Get(events.HeaderTime), 10, 64); err == nil {
 		c.Time = time.UnixMicro(us)
 	}
+	c.Rows, c.Cols = sizeIn(m.Header.Get(events.HeaderSize))
 	return c, nil
+}
+
+// sizeIn reads ROWSxCOLS; anything else is no size.
+func sizeIn(s string) (rows, cols int) {
+	r, c, _ := strings.Cut(s, "x")
+	rows, rerr := strconv.Atoi(r)
+	cols, cerr := strconv.Atoi(c)
+	if rerr != nil || cerr != nil || rows < 1 || cols < 1 || rows > events.MaxPTYSize || cols > events.MaxPTYSize {
+		return 0, 0
+	}
+	return rows, cols
 }
 
 // Chunks kept that came before their turn. Beyond, what is missing is given up: it is

@@ -154,6 +154,11 @@ func (c *Conn) Targets(ctx context.Context) ([]events.TargetRegistered, error) {
 	return a.Targets, err
 }
 
+// ControlTarget takes over who may type into a target's terminals, or gives it back.
+func (c *Conn) ControlTarget(ctx context.Context, t events.ControlTarget) (events.Selection, error) {
+	return ask[events.Selection](ctx, c, events.CmdTargetControl, t)
+}
+
 // RegisterTarget declares a target under a lease that this instance holds.
 func (c *Conn) RegisterTarget(ctx context.Context, spec events.TargetSpec, fence events.Fence) (events.Selection, error) {
 	return ask[events.Selection](ctx, c, events.CmdTargetRegister, events.RegisterTarget{Spec: spec, Instance: c.cfg.Instance, LeaseFence: fence})

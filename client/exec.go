@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -77,20 +76,6 @@ func (c *Conn) RunExec(ctx context.Context, s events.StartExec, since events.Seq
 		return exited, fmt.Errorf("exec %s: %w", answer.Exec, err)
 	}
 	return exited, nil
-}
-
-// Type sends a frame to the terminal of an exec. It is not answered: what became of it
-// shows in the output.
-func (c *Conn) Type(executor events.PrincipalName, session events.SessionID, exec events.ExecID, f events.TTYFrame) error {
-	body, err := json.Marshal(f)
-	if err != nil {
-		return fmt.Errorf("type: %w", err)
-	}
-	p := c.Principal()
-	if err := c.nc.Publish(events.TTYSubject(p.Profile, executor, p.Name, session, exec), body); err != nil {
-		return fmt.Errorf("type: %w", err)
-	}
-	return nil
 }
 
 // since is a sequence before all that this turn has in the record.

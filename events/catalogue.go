@@ -84,6 +84,7 @@ func eventEntries() []Entry {
 		profileEvent[TokenRevoked](TypeTokenRevoked),
 		profileEvent[LeaseRevocation](TypeLeaseRevoked),
 		profileEvent[LeaseTakeover](TypeLeaseTakenOver),
+		profileEvent[TargetControlChanged](TypeTargetControlChanged),
 		profileEvent[AuditRefused](TypeAuditRefused),
 		profileEvent[StoreRegressed](TypeStoreRegressed),
 	}
@@ -114,6 +115,7 @@ func commandEntries() []Entry {
 		command[Discard, Receipt](CmdContinuationDiscard, RoleGateway, RoleOperator, RoleHost, RoleExecutor),
 		command[RegisterTarget, Selection](CmdTargetRegister, RoleExecutor),
 		command[WithdrawTarget, Done](CmdTargetWithdraw, RoleExecutor),
+		command[ControlTarget, Selection](CmdTargetControl, RoleOperator),
 		read[SelectTarget, Selection](CmdTargetSelect),
 		read[TargetList, Targets](CmdTargetList),
 		command[StartExec, ExecAnswer](CmdExecStart, RoleHost, RoleOperator),

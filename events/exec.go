@@ -9,6 +9,9 @@ type Selection struct {
 	LeaseFence  Fence         `json:"lease_fence,omitzero"`
 	Executor    PrincipalName `json:"executor"`
 	Instance    Instance      `json:"instance"`
+	// Controller is who alone may type into the target's terminals; empty is nobody in
+	// particular. It is told, and not compared: the access epoch rises with each change.
+	Controller PrincipalName `json:"controller,omitempty"`
 }
 
 // Outlives says what ends an exec by itself.

@@ -16,5 +16,6 @@ func Orders() []OrderEntry {
 		{"keryx.order.detached.v1", fresh[HostDetach]},
 		{"keryx.order.start.v1", fresh[StartOrder]},
 		{"keryx.order.stop.v1", fresh[StopOrder]},
+		{"keryx.order.control.v1", fresh[ControlOrder]},
 	}
 }

@@ -58,6 +58,22 @@ func TTYTo(p Profile, executor PrincipalName) string {
 	return join("kx", "tty", string(p), string(executor)) + ".>"
 }
 
+// TypedSubject returns kx.typed.<profile>.<executor>.<principal>.<session>.<exec>: what the
+// executor says became of what a principal typed.
+func TypedSubject(p Profile, executor, n PrincipalName, s SessionID, e ExecID) string {
+	return join("kx", "typed", string(p), string(executor), string(n), string(s), string(e))
+}
+
+// TypedBy returns the pattern of all that one executor says of what was typed.
+func TypedBy(p Profile, executor PrincipalName) string {
+	return join("kx", "typed", string(p), string(executor)) + ".*.*.*"
+}
+
+// TypedTo returns the pattern of all that is said of what one principal typed.
+func TypedTo(p Profile, n PrincipalName) string {
+	return join("kx", "typed", string(p)) + ".*." + join(string(n)) + ".*.*"
+}
+
 // PatternKVLeases is where the lease bucket keeps its keys; it is republished to
 // [PatternLease].
 const PatternKVLeases = "$KV." + BucketLeases + ".>"

@@ -124,8 +124,9 @@ type ExecVerb string
 
 // What the authority tells an executor.
 const (
-	ExecStart ExecVerb = "start"
-	ExecStop  ExecVerb = "stop"
+	ExecStart   ExecVerb = "start"
+	ExecStop    ExecVerb = "stop"
+	ExecControl ExecVerb = "control"
 )
 
 // HostSubject returns kx.host.<profile>.<principal>.<instance>.<verb>.
@@ -201,4 +202,13 @@ func ParseOutSubject(subject string) (Profile, PrincipalName, SessionID, ExecID,
 		return "", "", "", "", fmt.Errorf("output subject %q: %w", subject, ErrBadSubject)
 	}
 	return Profile(t[2]), PrincipalName(t[3]), SessionID(t[4]), ExecID(t[5]), nil
+}
+
+// ParseTTYSubject returns the parts of a kx.tty subject: the executor, who types, and where.
+func ParseTTYSubject(subject string) (Profile, PrincipalName, PrincipalName, SessionID, ExecID, error) {
+	t, ok := split(subject, 7)
+	if !ok || t[1] != "tty" {
+		return "", "", "", "", "", fmt.Errorf("terminal subject %q: %w", subject, ErrBadSubject)
+	}
+	return Profile(t[2]), PrincipalName(t[3]), PrincipalName(t[4]), SessionID(t[5]), ExecID(t[6]), nil
 }

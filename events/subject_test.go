@@ -42,6 +42,9 @@ var builders = map[string]struct {
 	"TTYSubject":   {events.TTYSubject, "kx.tty.a1.a2.a3.a4.a5"},
 	"TTYBy":        {events.TTYBy, "kx.tty.a1.*.a2.*.*"},
 	"TTYTo":        {events.TTYTo, "kx.tty.a1.a2.>"},
+	"TypedSubject": {events.TypedSubject, "kx.typed.a1.a2.a3.a4.a5"},
+	"TypedBy":      {events.TypedBy, "kx.typed.a1.a2.*.*.*"},
+	"TypedTo":      {events.TypedTo, "kx.typed.a1.*.a2.*.*"},
 	"CmdSubject":   {func(p events.Profile, n events.PrincipalName) string { return command(p, n) }, "kx.cmd.a1.a2.turn.end"},
 	"LeaseSubject": {func(p events.Profile, k events.LeaseKind, n string) string { return lease(p, k, n) }, "kx.lease.a1.a2.a3"},
 	"IDSubject": {func(p events.Profile, k events.NameKind) string {

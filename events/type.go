@@ -71,6 +71,8 @@ const (
 
 	TypeTargetRegistered Type = "keryx.target.registered.v1"
 	TypeTargetWithdrawn  Type = "keryx.target.withdrawn.v1"
+	// TypeTargetControlChanged: see [TargetControlChanged].
+	TypeTargetControlChanged Type = "keryx.target.control_changed.v1"
 
 	TypeLeaseRevoked   Type = "keryx.lease.revoked.v1"
 	TypeLeaseTakenOver Type = "keryx.lease.taken_over.v1"
@@ -116,6 +118,7 @@ const (
 
 	CmdTargetRegister Type = "keryx.cmd.target.register.v1"
 	CmdTargetWithdraw Type = "keryx.cmd.target.withdraw.v1"
+	CmdTargetControl  Type = "keryx.cmd.target.control.v1"
 	CmdTargetSelect   Type = "keryx.cmd.target.select.v1"
 	CmdTargetList     Type = "keryx.cmd.target.list.v1"
 

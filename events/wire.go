@@ -20,6 +20,9 @@ const (
 	// HeaderTime is when the first byte of an output chunk was read, in microseconds of
 	// the Unix epoch, by the executor's clock.
 	HeaderTime = "Keryx-Time"
+	// HeaderSize is the size of the terminal when the first byte of an output chunk was
+	// read, as ROWSxCOLS.
+	HeaderSize = "Keryx-Size"
 	// HeaderPart numbers the pieces of a reply (kx.part) from 1.
 	HeaderPart = "Keryx-Part"
 )

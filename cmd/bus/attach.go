@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,31 +15,50 @@ import (
 	"keryx/internal/screen"
 )
 
+type attachFlags struct{ typing, takeOver bool }
+
 func newAttach(g *global) *cobra.Command {
-	var typing bool
+	var f attachFlags
 	cmd := &cobra.Command{
 		Use:   "attach ID|KEY EXEC",
-		Short: "Look at the terminal of an exec, and type into it with --type",
+		Short: "Look at the terminal of an exec, type with --type, take it over with --take-over",
 		Long: `Look at the terminal of an exec. It is painted as it is now, with its modes; the
-program is not asked for anything again. With --type keys go to the program, and its
-terminal takes the size of this one. Ctrl-] detaches; the program runs on.`,
-		Example:           "  bus attach cli:local 01M8QTRSQ9PTFF81598C010KJM --type",
+program is not asked for anything again. Any number may look on. Ctrl-] detaches; the
+program runs on.
+
+With --type keys go to the program, and its terminal takes the size of this one. What the
+terminal does not take of a paste is said. While somebody has control of the target,
+--type is refused.
+
+With --take-over this terminal gets control of the target: whoever typed into it before,
+hosts too, cannot any more, is told so, and has to select the target anew once control
+was given back, which detaching does. It is on record (target.control_changed).`,
+		Example: `  bus attach cli:local 01M8QTRSQ9PTFF81598C010KJM --type
+  bus attach cli:local 01M8QTRSQ9PTFF81598C010KJM --take-over`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: g.execArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.running(cmd, nobodyRuns, func(ctx context.Context, c *client.Conn) error {
-				return attach(ctx, cmd, c, args[0], events.ExecID(args[1]), typing)
+				return f.attach(ctx, cmd, c, args[0], events.ExecID(args[1]))
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&typing, "type", false, "send keys and size")
+	cmd.Flags().BoolVar(&f.typing, "type", false, "send keys and size")
+	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take control from whoever types now; implies --type")
 	return cmd
 }
 
 var errDetached = errors.New("detached")
 
-func attach(ctx context.Context, cmd *cobra.Command, c *client.Conn, to string, exec events.ExecID, typing bool) error {
+// giveBackFor is how long giving control back may take.
+const giveBackFor = 5 * time.Second
+
+func (f *attachFlags) attach(ctx context.Context, cmd *cobra.Command, c *client.Conn, to string, exec events.ExecID) (err error) {
 	v, err := c.Show(ctx, to)
+	if err != nil {
+		return err
+	}
+	since, err := profileTip(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -46,33 +66,103 @@ func attach(ctx context.Context, cmd *cobra.Command, c *client.Conn, to string, 
 	if err != nil {
 		return err
 	}
-	var tip events.OutputPage
-	if err := c.Do(ctx, events.CmdExecOutput, events.Output{Session: v.Session, Exec: exec, TipOnly: true}, &tip); err != nil {
+	if err := f.control(ctx, c, &start); err != nil {
 		return err
 	}
-	w := &window{out: cmd.OutOrStdout(), model: screen.New(start.Spec.PTY.Rows, start.Spec.PTY.Cols), until: tip.Stored}
-	defer w.close()
+	if f.takeOver {
+		defer func() { err = errors.Join(err, giveBack(ctx, c, start.Selection)) }()
+	}
+	return f.show(ctx, cmd, c, start, exec, since)
+}
+
+// control makes sure that what is typed will be taken.
+func (f *attachFlags) control(ctx context.Context, c *client.Conn, start *events.StartExec) error {
+	sel := start.Selection
+	switch {
+	case f.takeOver:
+		now, err := c.ControlTarget(ctx, events.ControlTarget{Name: sel.Target})
+		if err != nil {
+			return err
+		}
+		if now.Executor != sel.Executor || now.Instance != sel.Instance {
+			return errors.Join(events.Errorf(events.CodeStaleSelection, "target %s went to executor %s meanwhile", sel.Target, now.Executor), giveBack(ctx, c, now))
+		}
+		start.Selection = now
+	case f.typing && sel.Controller != "":
+		return events.Errorf(events.CodeStaleSelection, "%s has control of target %s; --take-over takes it", sel.Controller, sel.Target)
+	}
+	return nil
+}
+
+func giveBack(ctx context.Context, c *client.Conn, sel events.Selection) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackFor)
+	defer cancel()
+	_, err := c.ControlTarget(ctx, events.ControlTarget{Name: sel.Target, Release: true, AccessEpoch: sel.AccessEpoch})
+	if err != nil {
+		return fmt.Errorf("give control of target %s back: %w", sel.Target, err)
+	}
+	return nil
+}
+
+// show shows the terminal until it ends or is detached from.
+func (f *attachFlags) show(ctx context.Context, cmd *cobra.Command, c *client.Conn, start events.StartExec, exec events.ExecID, since events.Sequence) error {
+	var tip events.OutputPage
+	if err := c.Do(ctx, events.CmdExecOutput, events.Output{Session: start.Session, Exec: exec, TipOnly: true}, &tip); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	keys := &keyboard{cmd: cmd, conn: c, start: start, log: cmd.ErrOrStderr(), mute: !typing, detach: func() { cancel(errDetached) }}
+	keys := &keyboard{
+		cmd: cmd, conn: c, start: start, notes: newNotes(cmd.ErrOrStderr()), mute: !f.typing && !f.takeOver,
+		detach: func() { cancel(errDetached) },
+	}
 	defer keys.close()
 	keys.open(events.ExecAnswer{Exec: exec})
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	watching.Go(func() { keys.watch(ctx, since) })
+	w := f.window(cmd, keys, start, tip.Stored)
 	keys.size()
 	if tip.Stored == 0 {
 		w.paint()
 	}
-	exited, err := c.Output(ctx, start.Selection.Executor, v.Session, exec, w.chunk)
-	w.leave()
+	exited, err := c.Output(ctx, start.Selection.Executor, start.Session, exec, w.chunk)
+	printed := w.leave()
 	keys.close()
 	switch {
 	case errors.Is(context.Cause(ctx), errDetached):
 		return nil
 	case err != nil:
 		return err
-	case w.err != nil:
-		return fmt.Errorf("print output: %w", w.err)
+	case printed != nil:
+		return fmt.Errorf("print output: %w", printed)
 	}
 	return exitOf(exited)
+}
+
+// window makes the picture as large as the terminal will be: that of whoever types.
+func (f *attachFlags) window(cmd *cobra.Command, k *keyboard, start events.StartExec, until uint64) *window {
+	size := *start.Spec.PTY
+	w := &window{out: cmd.OutOrStdout(), until: until, model: screen.New(size.Rows, size.Cols)}
+	rows, _, ok := cli.Size(cmd.OutOrStdout())
+	if !ok || k.before == nil {
+		return w
+	}
+	w.rows, w.hint = rows, " looking on; Ctrl-] detaches "
+	if !k.mute {
+		w.hint = " keys go to the program; Ctrl-] detaches "
+	}
+	return w
+}
+
+// profileTip is the sequence of the newest event of the profile's own record; 0 for none.
+func profileTip(ctx context.Context, c *client.Conn) (events.Sequence, error) {
+	tips, err := c.Tips(ctx, events.ScopeProfile)
+	if err != nil || len(tips) == 0 {
+		return 0, err
+	}
+	return tips[0].Sequence, nil
 }
 
 // running returns what is needed to type into an exec that runs on a terminal.
@@ -95,55 +185,4 @@ func running(ctx context.Context, c *client.Conn, v events.SessionView, exec eve
 		return start, err
 	}
 	return start, events.Errorf(events.CodeUnknownExec, "no exec %q runs for session %s", exec, v.Session)
-}
-
-// window shows a terminal: a picture of what was before, then what comes.
-type window struct {
-	out   io.Writer
-	model *screen.Screen // nil once it was painted
-	until uint64         // the last chunk that belongs to the picture
-	err   error
-}
-
-func (w *window) chunk(c client.Chunk) {
-	if w.model == nil {
-		w.write(c.Data)
-		return
-	}
-	if c.Number > w.until { // those before were not kept
-		w.paint()
-		w.write(c.Data)
-		return
-	}
-	_, err := w.model.Write(c.Data)
-	w.note(err)
-	if c.Number == w.until {
-		w.paint()
-	}
-}
-
-func (w *window) paint() {
-	w.write(w.model.Paint())
-	w.close()
-}
-
-// leave leaves this terminal as a shell expects it.
-func (w *window) leave() { w.write([]byte(screen.Reset + "\x1b[?25h")) }
-
-func (w *window) close() {
-	if w.model != nil {
-		w.note(w.model.Close())
-		w.model = nil
-	}
-}
-
-func (w *window) write(b []byte) {
-	_, err := w.out.Write(b)
-	w.note(err)
-}
-
-func (w *window) note(err error) {
-	if w.err == nil {
-		w.err = err
-	}
 }

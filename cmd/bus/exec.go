@@ -163,7 +163,7 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, g *global, c *c
 		}
 		return g.printExec(cmd, a)
 	}
-	tty := &keyboard{cmd: cmd, conn: c, start: start, log: cmd.ErrOrStderr()}
+	tty := &keyboard{cmd: cmd, conn: c, start: start, notes: newNotes(cmd.ErrOrStderr())}
 	defer tty.close()
 	out := &streams{cmd: cmd, raw: f.pty || !cli.IsTerminal(cmd.OutOrStdout())}
 	exited, err := c.RunExec(ctx, start, v.LastSeq, tty.open, out.chunk)

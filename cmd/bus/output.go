@@ -137,32 +137,58 @@ func recorder(ctx context.Context, w io.Writer, c *client.Conn, s events.Session
 	if err != nil {
 		return nil, nil, err
 	}
-	size := events.PTYSize{Rows: 24, Cols: 80}
+	r := &recording{w: w, argv: spec.Argv, size: events.PTYSize{Rows: 24, Cols: 80}}
 	if spec.PTY != nil {
-		size = *spec.PTY
+		r.size = *spec.PTY
 	}
-	var cast *asciicast.Writer
-	var failed error
-	show := func(ch client.Chunk) {
-		if cast == nil && failed == nil {
-			cast, failed = asciicast.New(w, asciicast.Header{
-				Width: size.Cols, Height: size.Rows, Start: ch.Time, Command: strings.Join(spec.Argv, " "),
-			})
-		}
-		if failed != nil {
-			return
-		}
-		if ch.Missing > 0 {
-			failed = cast.Output(ch.Time, fmt.Appendf(nil, "\r\n[... %d bytes were not kept ...]\r\n", ch.Missing))
-		}
-		failed = errors.Join(failed, cast.Output(ch.Time, ch.Data))
+	return r.chunk, r.close, nil
+}
+
+// recording is an asciicast of chunks.
+type recording struct {
+	w    io.Writer
+	argv []string
+	size events.PTYSize
+	cast *asciicast.Writer // nil before the first chunk
+	err  error
+}
+
+func (r *recording) chunk(ch client.Chunk) {
+	if r.err != nil {
+		return
 	}
-	return show, func() error {
-		if cast == nil || failed != nil {
-			return failed
-		}
-		return cast.Close()
-	}, nil
+	if r.cast == nil {
+		r.begin(ch)
+	}
+	if size := (events.PTYSize{Rows: ch.Rows, Cols: ch.Cols}); ch.Rows > 0 && size != r.size {
+		r.size = size
+		r.note(r.cast.Resize(ch.Time, size.Rows, size.Cols))
+	}
+	if ch.Missing > 0 {
+		r.note(r.cast.Output(ch.Time, fmt.Appendf(nil, "\r\n[... %d bytes were not kept ...]\r\n", ch.Missing)))
+	}
+	r.note(r.cast.Output(ch.Time, ch.Data))
+}
+
+// begin writes the header, with the size at the first chunk that there is.
+func (r *recording) begin(ch client.Chunk) {
+	if ch.Rows > 0 {
+		r.size = events.PTYSize{Rows: ch.Rows, Cols: ch.Cols}
+	}
+	var err error
+	r.cast, err = asciicast.New(r.w, asciicast.Header{
+		Width: r.size.Cols, Height: r.size.Rows, Start: ch.Time, Command: strings.Join(r.argv, " "),
+	})
+	r.note(err)
+}
+
+func (r *recording) note(err error) { r.err = errors.Join(r.err, err) }
+
+func (r *recording) close() error {
+	if r.err != nil || r.cast == nil {
+		return r.err
+	}
+	return r.cast.Close()
 }
 
 // requested finds what was asked for.

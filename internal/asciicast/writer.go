@@ -54,6 +54,11 @@ func (w *Writer) Output(at time.Time, b []byte) error {
 	return w.event(at, "o", text)
 }
 
+// Resize writes that the terminal has another size from a time on.
+func (w *Writer) Resize(at time.Time, rows, cols int) error {
+	return w.event(at, "r", fmt.Sprintf("%dx%d", cols, rows))
+}
+
 // Close writes what was left of a character.
 func (w *Writer) Close() error {
 	if len(w.rest) == 0 {

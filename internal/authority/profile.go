@@ -96,7 +96,21 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 		if err != nil {
 			return nil, false
 		}
-		answer = events.Selection{Target: d.Spec.Name, Generation: d.Generation, LeaseFence: d.LeaseFence, Executor: d.Executor, Instance: d.Instance}
+		sel, err := l.targets.Select(d.Spec.Name)
+		if err != nil {
+			return nil, false
+		}
+		answer = sel
+	case events.TypeTargetControlChanged:
+		d, err := events.DataOf[events.TargetControlChanged](rec)
+		if err != nil {
+			return nil, false
+		}
+		sel, err := l.targets.Select(d.Name)
+		if err != nil {
+			return nil, false
+		}
+		answer = sel
 	case events.TypeTargetWithdrawn:
 		answer = events.Done{Sequence: rec.Sequence}
 	case events.TypeTokenAdded:
@@ -263,11 +277,27 @@ func (l *profileLane) command(ctx context.Context, req *request) (any, error) {
 			return events.Done{}, nil
 		}
 		return events.Done{}, l.append(ctx, originOf(req), events.TypeTargetWithdrawn, *fact)
+	case events.ControlTarget:
+		return l.control(ctx, req, d)
 	}
 	if d, ok := req.data.(events.RevokeLease); ok {
 		return l.revoke(ctx, req, d)
 	}
 	return l.tokenCommand(ctx, req)
+}
+
+// control changes who may type into a target and tells its executor, which learns it by the
+// next frame or order of the new access epoch, too, should it not hear of it.
+func (l *profileLane) control(ctx context.Context, req *request, d events.ControlTarget) (any, error) {
+	fact, sel, err := l.targets.Control(req.caller.Name, d)
+	if err != nil || fact == nil {
+		return sel, err
+	}
+	if err := l.append(ctx, originOf(req), events.TypeTargetControlChanged, *fact); err != nil {
+		return nil, err
+	}
+	l.t.tell(events.ExecSubject(l.profile, sel.Executor, sel.Instance, events.ExecControl), targets.ControlOrder(sel), trace{})
+	return sel, nil
 }
 
 // checkTargetLease returns nil if the caller's instance holds the lease of the target

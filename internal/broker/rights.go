@@ -28,6 +28,7 @@ func rightsTable() []right {
 		{roles: only(events.RoleExecutor), publish: named(events.OutBy)},
 		{roles: only(events.RoleHost), publish: named(events.PartsBy)},
 		{roles: typists, publish: named(events.TTYBy)},
+		{roles: only(events.RoleExecutor), publish: named(events.TypedBy)},
 
 		{roles: everyone, subscribe: named(events.InboxAll)},
 		{roles: everyone, subscribe: profiled(events.LiveAll)},
@@ -37,6 +38,7 @@ func rightsTable() []right {
 		{roles: only(events.RoleHost), subscribe: named(events.HostAny)},
 		{roles: only(events.RoleExecutor), subscribe: named(events.ExecAny)},
 		{roles: only(events.RoleExecutor), subscribe: named(events.TTYTo)},
+		{roles: typists, subscribe: named(events.TypedTo)},
 	}
 }
 

@@ -85,6 +85,11 @@ func walkTable() []subjectClass {
 		{name: "typed into own terminals", subject: "kx.tty.main.me.other.S.X", hear: "E"},
 		{name: "typing in another profile", subject: "kx.tty.lab.other.me.S.X"},
 		{name: "all typing", subject: "kx.tty.main.>", sample: "kx.tty.main.other.me.S.X"},
+		{name: "own word on what another typed", subject: "kx.typed.main.me.other.S.X", publish: "E"},
+		{name: "another's word on what another typed", subject: "kx.typed.main.other.third.S.X"},
+		{name: "word on what oneself typed", subject: "kx.typed.main.other.me.S.X", hear: "HGO"},
+		{name: "word on typing in another profile", subject: "kx.typed.lab.other.me.S.X"},
+		{name: "all words on typing", subject: "kx.typed.main.>", sample: "kx.typed.main.other.third.S.X"},
 		{name: "views, reserved", subject: "kx.view.main.me.S.t"},
 		{name: "input, reserved", subject: "kx.input.main.other.me.S.t"},
 

@@ -36,11 +36,14 @@ type memoryBus struct {
 	taken   bool                          // the target's lease is another's now
 	refuse  map[events.Type]*events.Error // answers to reports
 	asked   int                           // exec.output commands
+
+	epoch      uint64 // of access
+	controller events.PrincipalName
 }
 
 type stored struct {
 	number, offset uint64
-	stream         string
+	stream, size   string
 	data           []byte
 	at             time.Time
 }
@@ -110,7 +113,7 @@ func (b *memoryBus) store(m *nats.Msg) {
 		if b.lose != nil && b.lose(n) {
 			return
 		}
-		c := stored{number: n, offset: off, stream: m.Header.Get(events.HeaderStream), data: m.Data, at: time.Now()}
+		c := stored{number: n, offset: off, stream: m.Header.Get(events.HeaderStream), size: m.Header.Get(events.HeaderSize), data: m.Data, at: time.Now()}
 		if b.light {
 			c.data = nil
 		}
@@ -203,6 +206,8 @@ func (b *memoryBus) answer(t events.Type, data any) (any, error) {
 		return b.selection(), nil
 	case events.WithdrawTarget:
 		b.target = nil
+	case events.SelectTarget:
+		return b.selection(), nil
 	case events.Output:
 		b.asked++
 		return b.output(d), nil
@@ -233,7 +238,7 @@ func (b *memoryBus) output(q events.Output) events.OutputPage {
 func (b *memoryBus) selection() events.Selection {
 	return events.Selection{
 		Target: b.target.Spec.Name, Generation: b.target.Generation, LeaseFence: b.target.LeaseFence,
-		Executor: executor, Instance: b.target.Instance,
+		Executor: executor, Instance: b.target.Instance, AccessEpoch: b.epoch, Controller: b.controller,
 	}
 }
 

@@ -19,9 +19,9 @@ type job struct {
 	spool   *spool
 
 	mu      sync.Mutex
-	proc    *process.Process  // nil until launched
-	stopped bool              // asked for before the launch
-	early   []events.TTYFrame // typed before the launch
+	proc    *process.Process // nil until launched
+	stopped bool             // asked for before the launch
+	early   []frame          // typed before the launch
 }
 
 // run launches the command and sees it to its end. ctx ends only when the service gives
@@ -30,6 +30,9 @@ func (j *job) run(ctx context.Context) {
 	s, id := j.service, j.order.Request.Exec
 	j.spool = newSpool(s.cfg.SpoolDir, s.cfg.SpoolBytes, process.Streams(j.order.Request.Spec.PTY != nil), s.cfg.Logger)
 	defer j.spool.close()
+	if size := j.size(); size != nil {
+		j.spool.resize(*size)
+	}
 	if err := j.launch(ctx); err != nil {
 		s.cfg.Logger.Info("exec refused", "exec", id, "error", err)
 		s.refuse(ctx, j.order.Session, id, err)
@@ -54,7 +57,7 @@ func (j *job) run(ctx context.Context) {
 func (j *job) launch(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	spec, err := j.prepare()
+	spec, err := j.prepare(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,19 +73,19 @@ func (j *job) launch(ctx context.Context) error {
 		return err
 	}
 	for _, f := range j.early {
-		j.apply(f)
+		j.apply(ctx, f)
 	}
 	j.early = nil
 	return nil
 }
 
 // prepare finds the target that the order is for, and says what to run.
-func (j *job) prepare() (process.Spec, error) {
+func (j *job) prepare(ctx context.Context) (process.Spec, error) {
 	var err error
 	if j.tenancy, err = j.service.tenants.find(j.order.Request.Selection.Target); err != nil {
 		return process.Spec{}, err
 	}
-	o, err := j.tenancy.offered(j.order)
+	o, err := j.tenancy.offered(ctx, j.order)
 	if err != nil {
 		return process.Spec{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"keryx/events"
+	"keryx/internal/process"
 )
 
 const (
@@ -129,6 +130,9 @@ func (s *sender) publish(c chunk, data []byte) {
 	m.Header.Set(events.HeaderOffset, strconv.FormatInt(c.offset, 10))
 	m.Header.Set(events.HeaderChunk, strconv.FormatUint(c.number, 10))
 	m.Header.Set(events.HeaderTime, strconv.FormatInt(c.at.UnixMicro(), 10))
+	if c.size != (process.Size{}) {
+		m.Header.Set(events.HeaderSize, fmt.Sprintf("%dx%d", c.size.Rows, c.size.Cols))
+	}
 	m.Data = data
 	if err := s.bus.NATS().PublishMsg(m); err != nil {
 		s.suspect = true

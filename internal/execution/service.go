@@ -28,7 +28,7 @@ type service struct {
 
 	mu    sync.Mutex
 	jobs  map[events.ExecID]*job // running
-	early map[events.ExecID][]earlyFrame
+	early map[events.ExecID][]frame
 	ended map[events.ExecID]bool
 	order []events.ExecID // of ended, oldest first
 }
@@ -45,7 +45,7 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 	s := &service{
 		bus: bus, cfg: cfg, tenants: newTenants(bus, cfg),
 		jobs: make(map[events.ExecID]*job), ended: make(map[events.ExecID]bool),
-		early: make(map[events.ExecID][]earlyFrame),
+		early: make(map[events.ExecID][]frame),
 	}
 	first, err := newOffer(cfg.Target)
 	if err != nil {
@@ -71,7 +71,7 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 		return fmt.Errorf("run executor: %w", err)
 	}
 	defer func() { _ = typing.Unsubscribe() }()
-	defer s.takeTyped(typed)()
+	defer s.takeTyped(ctx, typed)()
 	// Keeping goes on while the executor stops, so that what it still reports counts.
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	var keeper sync.WaitGroup
@@ -119,6 +119,11 @@ func (s *service) take(ctx context.Context, m *nats.Msg) {
 		var o events.StopOrder
 		if err = json.Unmarshal(m.Data, &o); err == nil {
 			s.stopOne(ctx, o)
+		}
+	case events.ExecSubject(p.Profile, p.Name, s.bus.Instance(), events.ExecControl):
+		var o events.ControlOrder
+		if err = json.Unmarshal(m.Data, &o); err == nil {
+			s.control(o)
 		}
 	}
 	if err != nil {

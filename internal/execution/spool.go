@@ -31,7 +31,8 @@ type run struct {
 	pos    int64 // in the sequence
 	offset int64 // in the stream
 	length int64
-	at     time.Time // when its first byte came
+	at     time.Time    // when its first byte came
+	size   process.Size // of the terminal then; zero for none
 }
 
 // chunk is output that has a number.
@@ -61,6 +62,7 @@ type spool struct {
 	moved   time.Time // when something was sent last, or the first byte waited
 	ended   bool
 	broken  bool
+	size    process.Size // of the terminal now
 }
 
 type streamState struct {
@@ -89,6 +91,13 @@ func (s *spool) write(stream process.Stream, b []byte) {
 	signal(s.wake)
 }
 
+// resize notes the size of the terminal for the output that comes from now on.
+func (s *spool) resize(to process.Size) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size = to
+}
+
 func (s *spool) awaitRoom() {
 	for {
 		s.mu.Lock()
@@ -112,7 +121,7 @@ func (s *spool) add(stream process.Stream, b []byte) {
 	st := &s.streams[stream]
 	st.hash.Write(b)
 	now := time.Now()
-	r := run{stream: stream, pos: s.tail, offset: st.bytes, length: int64(len(b)), at: now}
+	r := run{stream: stream, pos: s.tail, offset: st.bytes, length: int64(len(b)), at: now, size: s.size}
 	st.bytes += r.length
 	if err := s.ring.writeAt(b, s.tail); err != nil {
 		// What cannot be kept is a gap; the command itself is not to suffer for it.
@@ -136,7 +145,8 @@ func (s *spool) add(stream process.Stream, b []byte) {
 func (s *spool) append(r run) {
 	if n := len(s.runs); n > 0 {
 		before := &s.runs[n-1]
-		if before.stream == r.stream && before.pos+before.length == r.pos && before.offset+before.length == r.offset {
+		if before.stream == r.stream && before.pos+before.length == r.pos && before.offset+before.length == r.offset &&
+			before.size == r.size {
 			before.length += r.length
 			return
 		}

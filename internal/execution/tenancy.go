@@ -26,9 +26,10 @@ type tenancy struct {
 	mu       sync.RWMutex
 	held     *client.Held // nil while not held
 	selected events.Selection
-	current  *offer // registered under selected; nil while there is none
-	wanted   *offer // to be registered; nil once the target is no longer declared
-	jobs     int    // commands that run in it
+	current  *offer    // registered under selected; nil while there is none
+	wanted   *offer    // to be registered; nil once the target is no longer declared
+	jobs     int       // commands that run in it
+	asked    time.Time // when the bus was asked who has control
 }
 
 const (
@@ -185,7 +186,8 @@ func (t *tenancy) drop() *client.Held {
 }
 
 // offered returns what an order is for, if that is still what is offered.
-func (t *tenancy) offered(o events.StartOrder) (*offer, error) {
+func (t *tenancy) offered(ctx context.Context, o events.StartOrder) (*offer, error) {
+	t.learn(ctx, o.Request.Selection.AccessEpoch)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.current, t.checkLocked(o)
@@ -214,30 +216,18 @@ func (t *tenancy) checkLocked(o events.StartOrder) error {
 	if t.current == nil || t.held == nil || !t.held.Valid() {
 		return notHeld(t.name)
 	}
-	if sel := o.Request.Selection; sel != t.selected {
+	sel := o.Request.Selection
+	if sel.Controller = t.selected.Controller; sel != t.selected {
 		return events.Errorf(events.CodeStaleSelection,
-			"target %s is at generation %d, fence %s; the order names %s, generation %d, fence %s",
-			t.selected.Target, t.selected.Generation, t.selected.LeaseFence, sel.Target, sel.Generation, sel.LeaseFence)
+			"target %s is at generation %d, fence %s, access epoch %d; the order names %s, generation %d, fence %s, access epoch %d",
+			t.selected.Target, t.selected.Generation, t.selected.LeaseFence, t.selected.AccessEpoch,
+			sel.Target, sel.Generation, sel.LeaseFence, sel.AccessEpoch)
 	}
 	return nil
 }
 
 func notHeld(name events.TargetName) error {
 	return events.Errorf(events.CodeLeaseLost, "this executor does not hold target %s now", name)
-}
-
-// mayType refuses input while the target is not held, and input of another access epoch.
-func (t *tenancy) mayType(o events.StartOrder, epoch uint64) error {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if t.held == nil || !t.held.Valid() {
-		return notHeld(t.name)
-	}
-	if epoch != t.selected.AccessEpoch {
-		return events.Errorf(events.CodeStaleSelection, "target %s is at access epoch %d, the input is of %d",
-			o.Request.Selection.Target, t.selected.AccessEpoch, epoch)
-	}
-	return nil
 }
 
 // leave withdraws the target and gives the lease back.

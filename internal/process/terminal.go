@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -20,12 +19,6 @@ func (s Size) validate() error {
 	}
 	return nil
 }
-
-// maxTyped is how much input may wait for a program that does not read, in bytes.
-const maxTyped = 1 << 20
-
-// ErrInputFull says that input was not taken, because the program does not read.
-var ErrInputFull = errors.New("input is full")
 
 // ErrNoTerminal says that a process has no terminal, or none any more.
 var ErrNoTerminal = errors.New("no terminal")
@@ -81,87 +74,6 @@ func control(file *os.File, f func(fd int) error) error {
 		return err
 	}
 	return inner
-}
-
-// typing is input on its way to a program. Its writer runs beside the reader of the
-// output, so that a program that writes before it reads cannot lock both up.
-type typing struct {
-	file *os.File
-	wake chan struct{}
-	wg   sync.WaitGroup
-
-	mu      sync.Mutex
-	waiting []byte
-	ended   bool
-}
-
-func newTyping(f *os.File, first []byte) *typing {
-	t := &typing{file: f, wake: make(chan struct{}, 1), waiting: append([]byte(nil), first...)}
-	t.wg.Go(t.write)
-	t.nudge()
-	return t
-}
-
-func (t *typing) nudge() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
-
-// add takes as much of b as fits.
-func (t *typing) add(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return 0, ErrNoTerminal
-	}
-	n := min(len(b), max(0, maxTyped-len(t.waiting)))
-	t.waiting = append(t.waiting, b[:n]...)
-	t.nudge()
-	if n < len(b) {
-		return n, ErrInputFull
-	}
-	return n, nil
-}
-
-// write writes until end was called, which closes the file before.
-func (t *typing) write() {
-	for range t.wake {
-		for {
-			t.mu.Lock()
-			next, ended := t.waiting, t.ended
-			t.waiting = nil
-			t.mu.Unlock()
-			if ended {
-				return
-			}
-			if len(next) == 0 {
-				break
-			}
-			if _, err := t.file.Write(next); err != nil {
-				break // nobody reads any more: the end will come
-			}
-		}
-	}
-}
-
-// end ends the writing; the file is closed.
-func (t *typing) end() {
-	t.mu.Lock()
-	t.ended = true
-	t.mu.Unlock()
-	t.nudge()
-	t.wg.Wait()
-}
-
-// Type types into the process's terminal and returns how much was taken; it does not wait
-// for the program to read it. Errors: [ErrInputFull], [ErrNoTerminal].
-func (p *Process) Type(b []byte) (int, error) {
-	if p.typing == nil {
-		return 0, ErrNoTerminal
-	}
-	return p.typing.add(b)
 }
 
 // Resize changes the size of the process's terminal; its foreground group gets SIGWINCH

@@ -43,6 +43,17 @@ func tellLeaseTakenOver(d events.LeaseTakeover) (string, tone) {
 	return fmt.Sprintf("%s by %s, fence %s, from %s, which did not renew it", d.Key, d.Holder, d.Fence, d.Former), plain
 }
 
+func tellControlChanged(d events.TargetControlChanged) (string, tone) {
+	text := fmt.Sprintf("%s: access epoch %d", d.Name, d.AccessEpoch)
+	switch {
+	case d.To != "" && d.From != "" && d.From != d.To:
+		return text + fmt.Sprintf(", %s has control now, taken over from %s", d.To, d.From), plain
+	case d.To != "":
+		return text + fmt.Sprintf(", %s has control now", d.To), plain
+	}
+	return text + fmt.Sprintf(", %s has given control back", d.From), plain
+}
+
 func tellRefused(d events.AuditRefused) (string, tone) {
 	text := fmt.Sprintf("%s tried %s", d.Principal, d.Command.Short())
 	if d.ActingFor != "" {

@@ -12,6 +12,14 @@ import (
 type State struct {
 	current     map[events.TargetName]events.TargetRegistered
 	generations map[events.TargetName]uint64
+	control     map[events.TargetName]control
+}
+
+// control says who may type into a target. It outlives registrations, so that an access
+// epoch never comes back.
+type control struct {
+	epoch      uint64
+	controller events.PrincipalName
 }
 
 // Fold applies one event. Types that are not about targets change nothing; data
@@ -22,6 +30,8 @@ func (s *State) Fold(r events.Record) error {
 		return s.foldRegistered(r)
 	case events.TypeTargetWithdrawn:
 		return s.foldWithdrawn(r)
+	case events.TypeTargetControlChanged:
+		return s.foldControl(r)
 	}
 	return nil
 }
@@ -63,9 +73,9 @@ func (s *State) Register(by events.PrincipalName, c events.RegisterTarget) (*eve
 		Generation: s.generations[c.Spec.Name] + 1,
 	}
 	if cur, ok := s.current[c.Spec.Name]; ok && sameRegistration(cur, next) {
-		return nil, selection(cur), nil
+		return nil, s.selection(cur), nil
 	}
-	return &next, selection(next), nil
+	return &next, s.selection(next), nil
 }
 
 func sameRegistration(a, b events.TargetRegistered) bool {
@@ -91,7 +101,7 @@ func (s *State) Select(name events.TargetName) (events.Selection, error) {
 	if !ok {
 		return events.Selection{}, unknown(name)
 	}
-	return selection(cur), nil
+	return s.selection(cur), nil
 }
 
 // Check returns nil if sel is still what [State.Select] would return, else
@@ -101,12 +111,12 @@ func (s *State) Check(sel events.Selection) error {
 	if err != nil {
 		return err
 	}
-	if cur == sel {
+	if cur.Controller = sel.Controller; cur == sel {
 		return nil
 	}
 	return events.Errorf(events.CodeStaleSelection,
-		"target %q changed since it was selected: generation %d is now %d, executor instance %s is now %s",
-		sel.Target, sel.Generation, cur.Generation, sel.Instance, cur.Instance).
+		"target %q changed since it was selected: generation %d is now %d, access epoch %d is now %d, executor instance %s is now %s",
+		sel.Target, sel.Generation, cur.Generation, sel.AccessEpoch, cur.AccessEpoch, sel.Instance, cur.Instance).
 		With("generation", events.Sequence(cur.Generation).String())
 }
 
@@ -122,10 +132,11 @@ func (s *State) List() []events.TargetRegistered {
 	return out
 }
 
-func selection(t events.TargetRegistered) events.Selection {
+func (s *State) selection(t events.TargetRegistered) events.Selection {
+	c := s.control[t.Spec.Name]
 	return events.Selection{
 		Target: t.Spec.Name, Generation: t.Generation, LeaseFence: t.LeaseFence,
-		Executor: t.Executor, Instance: t.Instance,
+		Executor: t.Executor, Instance: t.Instance, AccessEpoch: c.epoch, Controller: c.controller,
 	}
 }
 
