@@ -64,6 +64,20 @@ const ScopeProfile Scope = "_profile"
 // Scope returns the log scope of a session.
 func (s SessionID) Scope() Scope { return Scope(s) }
 
+// importPrefix begins the scope of an imported session.
+const importPrefix = "import-"
+
+// ImportScope returns the scope under which the imported record of a session is read. It
+// differs from the session's own, which may be there as well.
+func ImportScope(s SessionID) Scope { return Scope(importPrefix + s) }
+
+// Session returns the session of a scope. Other scopes return themselves, which is no
+// session's id.
+func (s Scope) Session() SessionID { return SessionID(strings.TrimPrefix(string(s), importPrefix)) }
+
+// Imported reports whether s is the scope of an imported session.
+func (s Scope) Imported() bool { return strings.HasPrefix(string(s), importPrefix) }
+
 // NewID returns a fresh ULID. It is safe for concurrent use.
 func NewID() string { return ulid.Make().String() }
 

@@ -14,32 +14,10 @@ import (
 func newSession(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "session", Short: "One session: its state, its epochs"}
 	return cli.Group(cmd,
-		newSessionShow(g),
+		newSessionShow(g), newSessionDiff(g),
 		newEpochEnd(g, "reset", "End the open epoch and open the next; a running turn is interrupted first", (*client.Conn).Reset),
 		newEpochEnd(g, "finalize", "End the open epoch; what waits is not delivered", (*client.Conn).Finalize),
 	)
-}
-
-func newSessionShow(g *global) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show ID|KEY",
-		Short:             "Show a session's state, what it waits for and why",
-		Example:           "  bus session show cli:local\n  bus session show cli:local --json",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: g.sessionArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
-				v, err := c.Show(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if g.json {
-					return cli.PrintJSON(cmd.OutOrStdout(), v)
-				}
-				return printView(cmd.OutOrStdout(), v)
-			})
-		},
-	}
 }
 
 // epochEnd is a command that ends an epoch.

@@ -11,7 +11,10 @@ import (
 )
 
 // sheet prints a name and a value a line.
-type sheet struct{ b strings.Builder }
+type sheet struct {
+	b   strings.Builder
+	now time.Time
+}
 
 func (s *sheet) row(name, format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); text != "" {
@@ -19,12 +22,12 @@ func (s *sheet) row(name, format string, args ...any) {
 	}
 }
 
-// printView prints a session's state for a person.
-func printView(w io.Writer, v events.SessionView) error {
-	s := &sheet{}
+// printView prints a session's state at a time for a person.
+func printView(w io.Writer, v events.SessionView, now time.Time) error {
+	s := &sheet{now: now}
 	s.row("session", "%s", v.Session)
 	s.row("status", "%s", v.Status)
-	s.row("waits for", "%s", why(v))
+	s.row("waits for", "%s", why(v, s.now))
 	s.row("epoch", "%s", v.Epoch)
 	s.row("ended", "%s", v.Reason)
 	s.row("created", "%s", v.CreatedAt.Local().Format(timeLayout))
@@ -45,7 +48,7 @@ func (s *sheet) print(w io.Writer) error {
 }
 
 // why says what the session waits for, and what is known of the reason.
-func why(v events.SessionView) string {
+func why(v events.SessionView, now time.Time) string {
 	switch {
 	case v.WaitingFor == "":
 		return ""
@@ -54,13 +57,13 @@ func why(v events.SessionView) string {
 	case v.Host == "":
 		return v.WaitingFor + ": it wants the profile's default hosts, and there is none"
 	case v.Running != nil:
-		return fmt.Sprintf("%s: %s runs it since %s", v.WaitingFor, v.Running.Host, since(v.Running.StartedAt))
+		return fmt.Sprintf("%s: %s runs it since %s", v.WaitingFor, v.Running.Host, since(v.Running.StartedAt, now))
 	}
 	return v.WaitingFor
 }
 
-func since(t time.Time) string {
-	return fmt.Sprintf("%s (%s)", t.Local().Format(timeLayout), time.Since(t).Round(time.Second))
+func since(t, now time.Time) string {
+	return fmt.Sprintf("%s (%s)", t.Local().Format(timeLayout), now.Sub(t).Round(time.Second))
 }
 
 func joined[S ~string](list []S, sep string) string {
@@ -110,7 +113,7 @@ func (s *sheet) policy(p events.Policy) {
 
 func (s *sheet) work(v events.SessionView) {
 	if t := v.Running; t != nil {
-		s.row("turn", "%s by %s since %s", t.Turn, t.Host, since(t.StartedAt))
+		s.row("turn", "%s by %s since %s", t.Turn, t.Host, since(t.StartedAt, s.now))
 	}
 	for _, i := range v.Queue {
 		s.row("message", "%s %s from %s: %q", i.State, i.Kind, i.Sender, termtext.Cut(i.Text, 200))

@@ -150,7 +150,7 @@ func (w *watcher) ask(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.now.State == events.StateQueued {
-		w.why = why(v)
+		w.why = why(v, time.Now())
 		w.drawLocked()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"time"
 
 	"keryx/client"
 	"keryx/client/follow"
@@ -22,14 +23,28 @@ type Source interface {
 type Query struct {
 	// From and To are the first and last ordinals wanted. To needs a single scope.
 	From, To events.Ordinal
+	// Since and Until are the first time wanted and the first not wanted any more: what
+	// happened at exactly Since is shown, at exactly Until not. Until needs a single scope.
+	// What cannot be decoded has the time of what was before it.
+	Since, Until time.Time
 	// Types are globs on types, full or short; see [client.MatchType].
 	Types []string
+	// Pace spreads what is shown over time; nil shows all at once.
+	Pace *Pace
 }
 
 // Validate returns an error about a range that is empty or a glob that is malformed.
 func (q Query) Validate() error {
 	if q.To > 0 && q.From > q.To {
 		return fmt.Errorf("the range %s to %s is empty", q.From, q.To)
+	}
+	if !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		return fmt.Errorf("the time from %s until before %s is empty", q.Since.Format(time.RFC3339Nano), q.Until.Format(time.RFC3339Nano))
+	}
+	if q.Pace != nil {
+		if err := q.Pace.Validate(); err != nil {
+			return err
+		}
 	}
 	for _, g := range q.Types {
 		if _, err := path.Match(g, ""); err != nil {
@@ -39,7 +54,16 @@ func (q Query) Validate() error {
 	return nil
 }
 
-func (q Query) past(r events.Record) bool { return q.To > 0 && r.Ordinal > q.To }
+// past reports whether r and all behind it are no longer wanted: within a scope times
+// never go back.
+func (q Query) past(r events.Record) bool {
+	return q.To > 0 && r.Ordinal > q.To || !q.Until.IsZero() && !r.Time.Before(q.Until)
+}
+
+// early reports whether r is before what is wanted.
+func (q Query) early(r events.Record) bool {
+	return r.Ordinal < q.From || r.Time.Before(q.Since)
+}
 
 // Print writes the record of a scope as it is now and flushes w.
 func Print(ctx context.Context, src Source, w *Writer, scope events.Scope, q Query) error {
@@ -50,7 +74,7 @@ func Print(ctx context.Context, src Source, w *Writer, scope events.Scope, q Que
 			return errors.Join(fmt.Errorf("read the record of %s: %w", scope, err), w.Flush())
 		}
 		records, cut := cur.Page(page.Records, reached(page))
-		past, err := w.page(records, cut, page.Holes, q)
+		past, err := w.page(ctx, records, cut, page.Holes, q)
 		if err := errors.Join(err, w.Flush()); err != nil {
 			return err
 		}
@@ -70,17 +94,18 @@ func reached(p client.Page) events.Tip {
 }
 
 // page writes what is wanted of a page, and reports whether it goes past the range.
-func (w *Writer) page(records []events.Record, cut *follow.GapError, holes map[events.Sequence]error, q Query) (past bool, err error) {
+func (w *Writer) page(ctx context.Context, records []events.Record, cut *follow.GapError, holes map[events.Sequence]error, q Query) (past bool, err error) {
 	if cut != nil {
 		if err := w.cut(cut, q); err != nil {
 			return false, err
 		}
 	}
 	for _, r := range records {
+		r = w.timed(r)
 		if q.past(r) {
 			return true, nil
 		}
-		if err := w.wanted(r, holes[r.Sequence], q); err != nil {
+		if err := w.wanted(ctx, r, holes[r.Sequence], q); err != nil {
 			return false, err
 		}
 	}
@@ -99,20 +124,40 @@ func (w *Writer) cut(g *follow.GapError, q Query) error {
 	return w.Gap(g.Scope, from, to)
 }
 
+// timed gives what could not be decoded the time of what was before it.
+func (w *Writer) timed(r events.Record) events.Record {
+	if r.Time.IsZero() {
+		r.Time = w.heard
+	}
+	w.heard = r.Time
+	return r
+}
+
 // wanted writes r if q asks for it. A hole is shown whatever the types: nobody knows
 // which it is of.
-func (w *Writer) wanted(r events.Record, hole error, q Query) error {
-	switch {
-	case r.Ordinal < q.From:
-		w.Heard(r)
-		return nil
-	case hole != nil:
-		return w.Hole(r, hole)
-	case !client.MatchType(q.Types, r.Type):
+func (w *Writer) wanted(ctx context.Context, r events.Record, hole error, q Query) error {
+	if q.early(r) || hole == nil && !client.MatchType(q.Types, r.Type) {
 		w.Heard(r)
 		return nil
 	}
+	if err := w.pause(ctx, q.Pace, r); err != nil {
+		return err
+	}
+	if hole != nil {
+		return w.Hole(r, hole)
+	}
 	return w.Record(r)
+}
+
+// pause shows what was written before it lets the time pass that is between two events.
+func (w *Writer) pause(ctx context.Context, p *Pace, r events.Record) error {
+	if p == nil {
+		return nil
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return p.wait(ctx, r.Time)
 }
 
 // FollowConfig says what [Tail] follows.
@@ -128,10 +173,13 @@ type FollowConfig struct {
 // The end of ctx is no error.
 func Tail(ctx context.Context, src Source, w *Writer, cfg FollowConfig) error {
 	for r, err := range src.Follow(ctx, client.FollowConfig{Scopes: cfg.Scopes, FromTip: cfg.FromTip}) {
+		if err == nil {
+			r = w.timed(r)
+		}
 		if err == nil && cfg.past(r) {
 			break
 		}
-		if err := errors.Join(w.followed(r, err, cfg.Query), w.Flush()); err != nil {
+		if err := errors.Join(w.followed(ctx, r, err, cfg.Query), w.Flush()); err != nil {
 			return err
 		}
 		if cfg.To > 0 && r.Ordinal == cfg.To {
@@ -141,16 +189,16 @@ func Tail(ctx context.Context, src Source, w *Writer, cfg FollowConfig) error {
 	return nil
 }
 
-func (w *Writer) followed(r events.Record, err error, q Query) error {
+func (w *Writer) followed(ctx context.Context, r events.Record, err error, q Query) error {
 	var g *follow.GapError
 	var h *client.HoleError
 	switch {
 	case errors.As(err, &g):
 		return w.cut(g, q)
 	case errors.As(err, &h):
-		return w.wanted(r, h.Err, q)
+		return w.wanted(ctx, w.timed(r), h.Err, q)
 	case err != nil:
 		return fmt.Errorf("follow: %w", err)
 	}
-	return w.wanted(r, nil, q)
+	return w.wanted(ctx, r, nil, q)
 }

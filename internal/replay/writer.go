@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"keryx/events"
 	"keryx/internal/termtext"
@@ -18,6 +19,7 @@ type Writer struct {
 	json  bool
 	story story
 	day   string
+	heard time.Time // of the event before
 }
 
 // NewWriter returns a writer of readable lines.
