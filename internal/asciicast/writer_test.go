@@ -25,6 +25,9 @@ func TestARecordingIsAHeaderAndEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := w.Resize(start.Add(2*time.Second), 30, 90); err != nil {
+		t.Fatal(err)
+	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +35,7 @@ func TestARecordingIsAHeaderAndEvents(t *testing.T) {
 [0,"o","a\u001b[1m"]
 [1.5,"o","b\r\n"]
 [1.5,"o","late"]
+[2,"r","90x30"]
 `
 	if b.String() != want {
 		t.Errorf("recorded\n%s\nwant\n%s", b.String(), want)

@@ -1,10 +1,16 @@
 package e2e_test
 
 import (
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 func TestTakingOverATerminalSilencesWhoeverTypedBefore(t *testing.T) {
@@ -81,4 +87,69 @@ func TestALargePasteIsToldTruthfully(t *testing.T) {
 		return strings.Contains(shown.String(), "<4095>") && strings.Contains(shown.String(), "[5905 bytes were not taken: the line is longer than a terminal takes]")
 	})
 	b.detach(tty, ended)
+}
+
+func TestARecordingIsPlayedByAsciinema(t *testing.T) {
+	t.Parallel()
+	player := asciinema(t)
+	b := withSession(t)
+	id := strings.TrimSpace(b.run("bus", "exec", "cli:local", "--target", "local", "--dir", b.store(), "--background", "--pty", "--size", "10x40",
+		"--", "sh", "-c", `stty -echo; trap 'stty size' WINCH; echo ready; until read x; do :; done; printf 'h\303\251llo \033[1mbold\033[0m\n'; read x`))
+	tty, shown, ended := b.onTerminal("attach", "cli:local", id, "--type", "--dir", b.store())
+	b.await("the picture", 20*time.Second, func() bool { return strings.Contains(shown.String(), "ready") })
+	for _, size := range []pty.Winsize{{Rows: 20, Cols: 70}, {Rows: 25, Cols: 81}} {
+		if err := pty.Setsize(tty, &size); err != nil {
+			t.Fatal(err)
+		}
+		b.await("the new size", 20*time.Second, func() bool { return strings.Contains(shown.String(), fmt.Sprintf("%d %d", size.Rows, size.Cols)) })
+	}
+	if _, err := tty.Write([]byte("\r")); err != nil {
+		t.Fatal(err)
+	}
+	b.await("the rest", 20*time.Second, func() bool { return strings.Contains(shown.String(), "bold") })
+	if _, err := tty.Write([]byte("\r")); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	cast := filepath.Join(b.dir, "run.cast")
+	out := b.run("bus", "output", "cli:local", id, "--cast", "--dir", b.store())
+	if !strings.Contains(out, `"r","81x25"`) {
+		t.Errorf("the change of size is not in the recording:\n%s", out)
+	}
+	if err := os.WriteFile(cast, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(player, "play", "--speed", "100", "--idle-time-limit", "0.01", cast)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=xterm-256color", "HOME="+b.dir)
+	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	var played lockedBuffer
+	_, _ = io.Copy(&played, screen) // ends with EIO
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("asciinema play: %v: %s", err, played.String())
+	}
+	for _, want := range []string{"ready", "25 81", "héllo", "\x1b[1mbold"} {
+		if !strings.Contains(played.String(), want) {
+			t.Errorf("asciinema shows %q, without %q", played.String(), want)
+		}
+	}
+}
+
+// asciinema returns the player, which is fetched where it is missing.
+func asciinema(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("asciinema"); err == nil {
+		return path
+	}
+	if out, err := exec.Command("../../tools/fetch-test-tools", "asciinema").CombinedOutput(); err != nil {
+		t.Fatalf("fetch asciinema: %v\n%s", err, out)
+	}
+	path, err := exec.LookPath("asciinema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
