@@ -157,6 +157,7 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 		},
 		"withdraw target": func() error { return conn.WithdrawTarget(ctx, "local", "r") },
 		"select target":   func() error { _, err := conn.SelectTarget(ctx, "local"); return err },
+		"control":         func() error { _, err := conn.ControlTarget(ctx, events.ControlTarget{Name: "local"}); return err },
 		"targets":         func() error { _, err := conn.Targets(ctx); return err },
 		"start exec": func() error {
 			_, err := conn.StartExec(ctx, events.StartExec{Session: id, Fence: fence, Turn: turn, Selection: sel, Spec: events.ExecSpec{Argv: []string{"true"}}})

@@ -11,7 +11,7 @@ import (
 
 // Times of [Turn.Exec].
 const (
-	// selectPatience is how long a target may be away, e.g. while its executor starts.
+	// selectPatience is how long a target may be away.
 	selectPatience = 10 * time.Second
 	// defaultGrace is the time from TERM to KILL of an exec that names none.
 	defaultGrace = 5 * time.Second
@@ -111,9 +111,15 @@ func (t *Turn) selection(ctx context.Context) (events.Selection, error) {
 	if t.Target == "" {
 		return events.Selection{}, events.Errorf(events.CodeUnknownTarget, "session %s has no target", t.Session)
 	}
+	return t.conn.AwaitTarget(ctx, t.Target)
+}
+
+// AwaitTarget is [Conn.SelectTarget], and waits up to 10 s for a target that is not there,
+// e.g. because its executor is starting.
+func (c *Conn) AwaitTarget(ctx context.Context, name events.TargetName) (events.Selection, error) {
 	deadline := time.Now().Add(selectPatience)
 	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
-		sel, err := t.conn.SelectTarget(ctx, t.Target)
+		sel, err := c.SelectTarget(ctx, name)
 		if !errors.Is(err, events.ErrOf(events.CodeUnknownTarget)) || time.Now().After(deadline) {
 			return sel, err
 		}

@@ -55,6 +55,8 @@ type ExecView struct {
 	// Started is true once its process runs.
 	Started bool `json:"started"`
 	PID     int  `json:"pid,omitempty"`
+	// Background is true when the session is told of its end.
+	Background bool `json:"background,omitempty"`
 }
 
 // Accept takes an offer as a turn, or a steer into the running turn, which it names.

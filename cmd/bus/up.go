@@ -14,6 +14,7 @@ import (
 	"keryx/cmd/internal/run"
 	"keryx/cmd/internal/services"
 	"keryx/events"
+	"keryx/internal/broker"
 	"keryx/internal/execution"
 	"keryx/internal/node"
 )
@@ -38,8 +39,9 @@ func newUp(g *global) *cobra.Command {
 		Long: `Run a bus, an executor, the shell host and a chat in this process.
 
 On a terminal it is a chat: each line is a message to the session, which the shell host
-runs by /bin/sh -c; output streams in as it comes. /help lists commands. Ctrl-C
-interrupts the running turn, Ctrl-D leaves.
+runs by /bin/sh -c; output streams in as it comes. /help lists commands; /bg runs one in
+the background, in your name, and the session is told of its end. Ctrl-C interrupts the
+running turn, Ctrl-D leaves, and what runs in the background ends with it.
 
 With piped input each line is one message; replies alone go to standard output, in
 order, everything else to standard error. At the end of input it waits until all turns
@@ -114,6 +116,7 @@ func (f *upFlags) services(g *global, profile events.Profile, console *services.
 	return fx.Options(f.options(cfg), fx.Populate(&bus),
 		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Target: target, Logger: log}).Option(),
 		services.ShellHost(embedded(upHost, events.RoleHost), log).Option(),
-		services.Chat(embedded(upGateway, events.RoleGateway), chat, console.Conversation).Option(),
+		// Whoever sits here has started the bus: that is the operator.
+		services.Chat(embedded(upGateway, events.RoleGateway), embedded(broker.OperatorName, events.RoleOperator), chat, console.Conversation).Option(),
 	), nil
 }

@@ -16,6 +16,10 @@ import (
 type Config struct {
 	// Conn is a gateway's or operator's connection; the caller closes it after Run.
 	Conn *client.Conn
+	// Operator is a connection of the operator, if it is the operator who sits at the chat:
+	// commands are started and stopped in that name. Nil: the chat starts none. The caller
+	// closes it after Run.
+	Operator *client.Conn
 	// Key is the gateway session key of the conversation.
 	Key events.GatewaySessionKey
 	// Source and Surface say where messages come from, e.g. "cli" and "terminal".

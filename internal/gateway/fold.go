@@ -83,8 +83,9 @@ func (r *runner) finalized(d events.SessionFinalized) {
 func (r *runner) queued(item events.Item) {
 	r.mu.Lock()
 	own := item.Sender == r.conn.Principal().Name && r.own.known(item.IdempotencyKey, item.Receipt) != nil
+	hosted := r.host != ""
 	r.mu.Unlock()
-	r.front.Message(Message{Sender: item.Sender, Text: item.Body.Text, Own: own})
+	r.front.Message(Message{Sender: item.Sender, Text: item.Body.Text, Own: own, Kind: item.Kind, Hosted: hosted})
 }
 
 // undelivered settles own messages that will have no turn.

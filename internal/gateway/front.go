@@ -27,6 +27,9 @@ type Message struct {
 	Sender events.PrincipalName
 	Text   string
 	Own    bool
+	Kind   events.ItemKind
+	// Hosted is true while a host drives the session, which will answer.
+	Hosted bool
 }
 
 // Turn is a run of the agent.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"keryx/events"
 )
 
 // Pipe is the front for piped input. Each line is a message; the replies to own
@@ -91,6 +93,13 @@ func (p *Pipe) line(ctx context.Context, chat *Chat, line string) error {
 			return err
 		}
 		p.settledCommand(ctx, chat, command)
+	case CommandBackground, CommandJobs, CommandKill:
+		said, err := chat.jobCommand(ctx, command, text)
+		if err != nil {
+			p.fault(err)
+			break
+		}
+		p.Notice(said)
 	default:
 		p.fault(errors.New(unknownCommand(text)))
 	}
@@ -175,8 +184,13 @@ func (p *Pipe) Notice(text string) {
 	_, _ = io.WriteString(p.Err, text+"\n")
 }
 
-// Message implements [Front]; the sender knows what it said.
-func (p *Pipe) Message(Message) {}
+// Message implements [Front]: the sender knows what it said, and what the bus says of jobs
+// is told.
+func (p *Pipe) Message(m Message) {
+	if m.Kind == events.ItemJobExit {
+		p.Notice(m.Text)
+	}
+}
 
 // Started implements [Front].
 func (p *Pipe) Started(Turn) {}

@@ -13,6 +13,11 @@ const (
 	CommandStatus Command = "status"
 	CommandStop   Command = "stop"
 	CommandHelp   Command = "help"
+	// CommandBackground, CommandJobs and CommandKill are about jobs; the first and the last
+	// take a text.
+	CommandBackground Command = "bg"
+	CommandJobs       Command = "jobs"
+	CommandKill       Command = "kill"
 	// CommandUnknown is a command that does not exist.
 	CommandUnknown Command = "unknown"
 )
@@ -21,12 +26,16 @@ const (
 const Help = `/new      end this epoch and begin the next
 /status   what the session is and waits for
 /stop     interrupt the running turn
+/bg CMD   run a command in the background; the session is told of its end
+/jobs     list what runs
+/kill JOB end a job: its id, or the end of that
 /help     this list
 //text    send a message that begins with a slash
 `
 
 // Parse tells commands from messages. For a message, text is what to send: the line, or
-// without its first slash if it has two. For an unknown command it is the command.
+// without its first slash if it has two. For an unknown command it is the command, for one
+// that takes a text that.
 func Parse(line string) (c Command, text string) {
 	switch {
 	case !strings.HasPrefix(line, "/"):
@@ -34,8 +43,12 @@ func Parse(line string) (c Command, text string) {
 	case strings.HasPrefix(line, "//"):
 		return CommandNone, line[1:]
 	}
-	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	switch c := Command(word[1:]); c {
+	case CommandBackground, CommandKill:
+		return c, strings.TrimSpace(rest)
+	case CommandJobs:
+		return c, ""
 	case CommandNew, CommandStatus, CommandStop, CommandHelp:
 		return c, ""
 	}

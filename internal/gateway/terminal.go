@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"keryx/events"
 	"keryx/internal/termtext"
 )
 
@@ -183,6 +184,12 @@ func (t *Terminal) line(ctx context.Context, chat *Chat, line string) error {
 		if !busy {
 			t.Notice("nothing runs")
 		}
+	case CommandBackground, CommandJobs, CommandKill:
+		said, err := chat.jobCommand(ctx, command, text)
+		if err != nil {
+			return err
+		}
+		t.Notice(said)
 	default:
 		return errors.New(unknownCommand(text))
 	}
@@ -219,8 +226,12 @@ func (t *Terminal) ctrlC(again bool) (leave bool) {
 	return false
 }
 
-// Message implements [Front]: what others say is shown.
+// Message implements [Front]: what others say is shown. That a job has ended is the host's
+// to tell, in the turn that this begins, if there is one.
 func (t *Terminal) Message(m Message) {
+	if m.Kind == events.ItemJobExit && m.Hosted {
+		return
+	}
 	if !m.Own {
 		t.screen.line(colorOther, string(m.Sender)+": "+termtext.Visible(m.Text))
 	}

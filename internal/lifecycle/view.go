@@ -174,7 +174,7 @@ func (s *State) execViews() []events.ExecView {
 		out = append(out, events.ExecView{
 			Exec: e.Request.Exec, Turn: e.Request.Turn, Target: e.Request.Selection.Target,
 			Executor: e.Request.Selection.Executor, Argv: slices.Clone(e.Request.Spec.Argv),
-			Started: e.Started, PID: e.PID,
+			Started: e.Started, PID: e.PID, Background: e.Request.Spec.Background,
 		})
 	}
 	return out

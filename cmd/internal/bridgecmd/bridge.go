@@ -126,7 +126,7 @@ func (f *flags) services(creds roles, console *services.Console, log *slog.Logge
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, services.Chat(services.Remote(f.url, creds[events.RoleGateway], log), cfg, console.Conversation))
+		all = append(all, services.Chat(services.Remote(f.url, creds[events.RoleGateway], log), nil, cfg, console.Conversation))
 	}
 	ready := func() error {
 		var errs []error

@@ -64,11 +64,18 @@ func ShellHost(dial Dial, log *slog.Logger) *run.Principal {
 	}}
 }
 
-// Chat holds a conversation; its end is the app's.
-func Chat(dial Dial, cfg gateway.Config, conv gateway.Conversation) *run.Principal {
-	return &run.Principal{Name: "chat", Dial: dial, Serve: func(ctx context.Context, c *client.Conn) error {
+// Chat holds a conversation; its end is the app's. operator connects whoever sits at it, if
+// that is the operator; else it is nil.
+func Chat(dial, operator Dial, cfg gateway.Config, conv gateway.Conversation) *run.Principal {
+	return &run.Principal{Name: "chat", Dial: dial, Serve: func(ctx context.Context, c *client.Conn) (err error) {
 		cfg.Conn = c
-		err := gateway.Hold(ctx, cfg, conv)
+		if operator != nil {
+			if cfg.Operator, err = operator(ctx); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, cfg.Operator.Close()) }()
+		}
+		err = gateway.Hold(ctx, cfg, conv)
 		if errors.Is(err, gateway.ErrNotDone) {
 			return &cli.ExitError{Code: cli.ExitFailure} // each was told as it happened
 		}
