@@ -30,7 +30,9 @@ func (b *bench) jsHost(more ...string) *process {
 		b.t.Fatal(err)
 	}
 	args := append([]string{"../../integrations/js-host/main.mjs", "--url", b.url(), "--creds", b.creds("sh"), "--lease-ms", "2000"}, more...)
-	return b.startPath(nil, "", node, args...)
+	p := b.startPath(nil, "", node, args...)
+	b.await("the host to serve", 20*time.Second, func() bool { return strings.Contains(p.stderr.String(), "serving as") })
+	return p
 }
 
 // dial connects this process with credentials of the bench.

@@ -19,6 +19,9 @@ import (
 var binaries string
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		os.Exit(roles[role]())
+	}
 	dir, err := os.MkdirTemp("", "keryx-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -177,6 +180,13 @@ func (b *bench) await(what string, within time.Duration, ok func() bool) {
 func (b *bench) serving(args ...string) *process {
 	b.t.Helper()
 	p := b.start("", "bus", append([]string{"serve", "--dir", b.store(), "--listen", b.addr}, args...)...)
+	b.listening()
+	return p
+}
+
+// listening waits until a bus listens.
+func (b *bench) listening() {
+	b.t.Helper()
 	b.await("the bus to listen", 20*time.Second, func() bool {
 		c, err := net.Dial("tcp", b.addr)
 		if err != nil {
@@ -184,7 +194,6 @@ func (b *bench) serving(args ...string) *process {
 		}
 		return c.Close() == nil
 	})
-	return p
 }
 
 type lockedBuffer struct {

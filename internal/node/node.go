@@ -33,6 +33,9 @@ type Config struct {
 	// Free is how much the store may still grow, as in broker.Config; nil asks the
 	// filesystem of Dir.
 	Free func() (uint64, error)
+	// Written is told of every sequence that is on disk, before anything follows from it;
+	// nil for nobody.
+	Written func(events.Sequence)
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 
@@ -94,7 +97,7 @@ func (n *Node) assemble(ctx context.Context) error {
 	}
 	n.auth, err = authority.New(authority.Config{
 		Conn: n.system, Log: log, Leases: store, Registry: n.broker.Registry(),
-		Generation: generation, Regressed: n.lost, Note: n.marks.Note, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true, Room: n.broker.Room,
+		Generation: generation, Regressed: n.lost, Note: n.written, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true, Room: n.broker.Room,
 		AuthorityTTL: n.cfg.AuthorityTTL,
 	})
 	if err != nil {
@@ -102,6 +105,14 @@ func (n *Node) assemble(ctx context.Context) error {
 	}
 	n.run() //nolint:contextcheck // the node outlives the context of its start
 	return nil
+}
+
+// written notes how far the log has come.
+func (n *Node) written(s events.Sequence) {
+	n.marks.Note(s)
+	if n.cfg.Written != nil {
+		n.cfg.Written(s)
+	}
 }
 
 // run starts what lives as long as the node, and hands its end to Stop.
