@@ -46,7 +46,8 @@ const (
 	acceptFor     = 10 * time.Minute // an accept is sent again for so long
 	reportFor     = 10 * time.Minute // a turn's end likewise
 	detachFor     = 5 * time.Second
-	lookers       = 16 // sessions looked at or attached at once
+	offerWithin   = time.Second // a session is attached for what waits in it, which comes by then
+	lookers       = 16          // sessions looked at or attached at once
 	orderMessages = 8192
 	orderBytes    = 64 << 20
 	newsMessages  = 8192

@@ -210,7 +210,7 @@ func (h *host) attached(e *hosted, a events.Attached, asked time.Duration) {
 	key := events.LeaseKey{Profile: h.conn.Principal().Profile, Kind: events.LeaseSession, Name: string(e.id)}
 	held := h.keeper.Adopt(key, a.Fence, time.Duration(a.LeaseTTLMS)*time.Millisecond, asked)
 	h.mu.Lock()
-	e.attached, e.fence, e.target, e.held, e.idleFrom = true, a.Fence, a.Target, held, BootTime()
+	e.attached, e.fence, e.target, e.held, e.idleFrom = true, a.Fence, a.Target, held, BootTime()+offerWithin
 	early := e.early
 	e.early = nil
 	h.mu.Unlock()

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,34 +43,81 @@ func TestManySessionsWithABacklogAreSettledInOrder(t *testing.T) {
 			}
 		}
 	})
-	var mu sync.Mutex
-	seen := make(map[events.SessionID][]string)
-	var done atomic.Int64
+	before := memory(t)
+	o := newOrder()
 	begun := time.Now()
-	b.serveWith(b.connect("agent", events.RoleHost), client.HostConfig{LeaseTTL: time.Minute, Handle: func(_ context.Context, turn *client.Turn) client.Result {
-		mu.Lock()
-		seen[turn.Session] = append(seen[turn.Session], turn.Items[0].Body.Text)
-		mu.Unlock()
-		done.Add(1)
-		return client.Result{}
-	}})
+	b.serveWith(b.connect("agent", events.RoleHost), client.HostConfig{LeaseTTL: time.Minute, Handle: o.take})
+	o.await(t, 3*n)
+	took, after := time.Since(begun), memory(t)
+	t.Logf("%d sessions, %d turns in %v (%.0f a second); resident %d MB before, %d MB after, at most %d MB; %.1f KB a turn",
+		n, 3*n, took.Round(time.Millisecond), float64(3*n)/took.Seconds(), before.now>>20, after.now>>20, after.peak>>20,
+		float64(after.now-before.now)/float64(3*n)/1024)
+	for i := range n {
+		id := do[events.SessionView](t, gw, events.CmdSessionShow, events.SessionShow{To: fmt.Sprint("k:", i)}).Session
+		if got := o.of(id); !slices.Equal(got, []string{"0", "1", "2"}) {
+			t.Errorf("session %d ran %v", i, got)
+		}
+	}
+}
+
+// order is what the turns of a host's sessions were about, in their order.
+type order struct {
+	mu   sync.Mutex
+	seen map[events.SessionID][]string
+	done atomic.Int64
+}
+
+func newOrder() *order { return &order{seen: make(map[events.SessionID][]string)} }
+
+func (o *order) take(_ context.Context, turn *client.Turn) client.Result {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen[turn.Session] = append(o.seen[turn.Session], turn.Items[0].Body.Text)
+	o.done.Add(1)
+	return client.Result{}
+}
+
+func (o *order) of(id events.SessionID) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen[id]
+}
+
+func (o *order) await(t *testing.T, turns int) {
+	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for limit := time.After(20*time.Second + time.Duration(n)*20*time.Millisecond); done.Load() < int64(3*n); {
+	for limit := time.After(20*time.Second + time.Duration(turns)*10*time.Millisecond); o.done.Load() < int64(turns); {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatalf("%d of %d turns ran", done.Load(), 3*n)
+			t.Fatalf("%d of %d turns ran", o.done.Load(), turns)
 		}
 	}
-	t.Logf("%d sessions, %d turns in %v", n, 3*n, time.Since(begun).Round(time.Millisecond))
-	mu.Lock()
-	defer mu.Unlock()
-	for id, texts := range seen {
-		if !slices.Equal(texts, []string{"0", "1", "2"}) {
-			t.Errorf("session %s ran %v", id, texts)
+}
+
+// resident is how much memory this process, bus and host, has in use, in bytes.
+type resident struct{ now, peak int64 }
+
+func memory(t *testing.T) (m resident) {
+	t.Helper()
+	debug.FreeOSMemory()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		for name, into := range map[string]*int64{"VmRSS:": &m.now, "VmHWM:": &m.peak} {
+			if rest, ok := strings.CutPrefix(line, name); ok {
+				kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				*into = kb << 10
+			}
 		}
 	}
+	return m
 }
 
 // each calls f for 0 to n-1, up to 32 at once.
@@ -86,48 +135,11 @@ func each(n int, f func(int)) {
 }
 
 // BenchmarkTurnEndToNextOffer measures from the report of a turn's end to the next offer
-// in the host's hands, with 100 sessions working.
+// in the host's hands, with 100 sessions working, and beside it raw synced publishes to the
+// same server: between an end and an offer are three of them.
 func BenchmarkTurnEndToNextOffer(b *testing.B) {
 	bus := startBus(b)
-	gw := bus.connect("gw", events.RoleGateway)
-	agent := bus.connect("agent", events.RoleHost)
-	var mu sync.Mutex
-	var took []time.Duration
-	ended := make(map[events.SessionID]time.Time)
-	p := agent.Principal()
-	sub, err := agent.NATS().Subscribe(events.HostSubject(p.Profile, p.Name, agent.Instance(), events.HostOffer), func(m *nats.Msg) {
-		now := time.Now()
-		var o events.Offer
-		if err := json.Unmarshal(m.Data, &o); err != nil {
-			b.Error(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if at, ok := ended[o.Session]; ok {
-			took = append(took, now.Sub(at))
-			delete(ended, o.Session)
-		}
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	all := make(chan struct{})
-	bus.serveWith(agent, client.HostConfig{Handle: func(ctx context.Context, turn *client.Turn) client.Result {
-		select { // a turn that works
-		case <-ctx.Done():
-		case <-time.After(time.Second + rand.N(time.Second)):
-		}
-		if left.Add(-1) == 0 {
-			close(all)
-		}
-		mu.Lock()
-		ended[turn.Session] = time.Now()
-		mu.Unlock()
-		return client.Result{}
-	}})
+	gw, agent := bus.connect("gw", events.RoleGateway), bus.connect("agent", events.RoleHost)
 	const sessions = 100
 	each(sessions, func(i int) {
 		key := fmt.Sprint("k:", i)
@@ -140,11 +152,87 @@ func BenchmarkTurnEndToNextOffer(b *testing.B) {
 			}
 		}
 	})
-	<-all
-	mu.Lock()
-	defer mu.Unlock()
+	l := &lag{ended: make(map[events.SessionID]time.Time), left: b.N, all: make(chan struct{})}
+	p := agent.Principal()
+	sub, err := agent.NATS().Subscribe(events.HostSubject(p.Profile, p.Name, agent.Instance(), events.HostOffer), func(m *nats.Msg) {
+		var o events.Offer
+		if err := json.Unmarshal(m.Data, &o); err != nil {
+			b.Error(err)
+		}
+		l.offered(o.Session, time.Now())
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	b.ResetTimer()
+	bus.serveWith(agent, client.HostConfig{Handle: func(ctx context.Context, turn *client.Turn) client.Result {
+		select { // a turn that works
+		case <-ctx.Done():
+		case <-time.After(time.Second + rand.N(time.Second)):
+		}
+		l.end(turn.Session)
+		return client.Result{}
+	}})
+	raw := rawUntil(b, bus, l.all)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	report(b, "offer", l.took)
+	report(b, "raw", raw)
+}
+
+// lag is how long after a turn's end the next offer came.
+type lag struct {
+	mu    sync.Mutex
+	ended map[events.SessionID]time.Time
+	took  []time.Duration
+	left  int
+	all   chan struct{}
+}
+
+func (l *lag) end(id events.SessionID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left--; l.left == 0 {
+		close(l.all)
+	}
+	l.ended[id] = time.Now()
+}
+
+func (l *lag) offered(id events.SessionID, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at, ok := l.ended[id]; ok {
+		l.took = append(l.took, now.Sub(at))
+		delete(l.ended, id)
+	}
+}
+
+// rawUntil publishes now and then to a plain stream of the same server, until done.
+func rawUntil(b *testing.B, bus *bus, done <-chan struct{}) (took []time.Duration) {
+	b.Helper()
+	js := rawStream(b, bus)
+	body := make([]byte, 700)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return took
+		case <-tick.C:
+		}
+		begun := time.Now()
+		if _, err := js.Publish(b.Context(), "raw.x", body); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(begun))
+	}
+}
+
+func report(b *testing.B, what string, took []time.Duration) {
+	b.Helper()
 	if slices.Sort(took); len(took) > 0 {
-		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-		b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms-"+what)
+		b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms-"+what)
 	}
 }
