@@ -38,6 +38,37 @@ func TestTheTranscriptForHostAuthorsIsWhatABusSays(t *testing.T) {
 	}
 }
 
+// TestTheMessageForHostAuthorsIsAnswered publishes the message of docs/hosts.md as it
+// stands there.
+func TestTheMessageForHostAuthorsIsAnswered(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/hosts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```message\n")
+	text, _, closed := strings.Cut(rest, "```")
+	head, body, parted := strings.Cut(text, "\n\n")
+	if !found || !closed || !parted {
+		t.Fatal("there is no message in the page")
+	}
+	lines := strings.Split(head, "\n")
+	m := nats.NewMsg(lines[0])
+	for _, line := range lines[1:] {
+		name, value, _ := strings.Cut(line, ": ")
+		m.Header[name] = []string{value}
+	}
+	m.Data = []byte(body)
+	agent := startBus(t).connect("agent", events.RoleHost)
+	answer, err := agent.NATS().RequestMsg(m, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Header.Get("Keryx-Status") != "ok" || !strings.HasPrefix(string(answer.Data), `{"sessions":[`) {
+		t.Errorf("it was answered %v: %s", answer.Header, answer.Data)
+	}
+}
+
 // act is one message of the transcript.
 type act struct {
 	line           int
