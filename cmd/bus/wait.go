@@ -77,9 +77,19 @@ type watcher struct {
 	mu    sync.Mutex
 	line  *cli.Progress
 	now   events.Receipt
+	past  pastness
 	moved time.Time
 	why   string
 }
+
+// pastness is which of the states that are told are news.
+type pastness int
+
+const (
+	nothingTold pastness = iota
+	pastIsTold           // the item's history comes, up to the state that was told first
+	presentIsTold
+)
 
 // watch begins to show; stop must be called.
 func watch(ctx context.Context, cmd *cobra.Command, c *client.Conn, r events.Receipt) *watcher {
@@ -101,6 +111,14 @@ func (w *watcher) stop() {
 func (w *watcher) show(now events.Receipt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	switch same := now == w.now; {
+	case w.past == nothingTold:
+		w.past = pastIsTold
+	case w.past == pastIsTold && !same:
+		return
+	default:
+		w.past = presentIsTold
+	}
 	if now != w.now {
 		w.now, w.moved, w.why = now, time.Now(), ""
 	}
