@@ -184,3 +184,25 @@ func (r *outputReader) finish(ctx context.Context, end execEnd) (events.ExecExit
 	r.reel.finish(sums)
 	return end.exited, end.err
 }
+
+// OutputPage reads stored output of an exec as it is kept, a page from a stream sequence
+// on. Unlike [Conn.Output] it neither orders nor waits. The end tells where to go on.
+func (c *Conn) OutputPage(ctx context.Context, q events.Output) ([]Chunk, events.OutputPage, error) {
+	var end events.OutputPage
+	page, body, err := c.paged(ctx, events.CmdExecOutput, q)
+	if err != nil {
+		return nil, end, err
+	}
+	out := make([]Chunk, 0, len(page))
+	for _, m := range page {
+		chunk, err := chunkOf(m.Msg)
+		if err != nil {
+			return nil, end, err
+		}
+		out = append(out, chunk)
+	}
+	if err := json.Unmarshal(body, &end); err != nil {
+		return nil, end, fmt.Errorf("decode the end of a page of output: %w", err)
+	}
+	return out, end, nil
+}

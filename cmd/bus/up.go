@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -26,9 +27,15 @@ const (
 	upGateway  events.PrincipalName = "cli"
 )
 
+// upEdge are the principals as which the HTTP edge acts for tokens.
+var upEdge = map[events.Role]events.PrincipalName{
+	events.RoleGateway: "edge", events.RoleHost: "edge-host", events.RoleOperator: "edge-operator",
+}
+
 type upFlags struct {
 	nodeFlags
 	chat services.ChatFlags
+	edge services.EdgeFlags
 }
 
 func newUp(g *global) *cobra.Command {
@@ -47,6 +54,9 @@ With piped input each line is one message; replies alone go to standard output, 
 order, everything else to standard error. At the end of input it waits until all turns
 have ended. The exit code is 0 if all of them completed, else 1.
 
+The HTTP API is served on loopback, on a free port unless --api says which; the address is
+printed and in DIR/run/api. 'bus token add' makes tokens for it.
+
 The same --dir and --key go on with the same session.`,
 		Example: `  bus up
   printf 'echo hello\necho $((6*7))\n' | bus up --dir ./state --key cli:script`,
@@ -55,6 +65,7 @@ The same --dir and --key go on with the same session.`,
 	}
 	f.flags(cmd, "warn")
 	f.chat.Flags(cmd)
+	f.edge.Flags(cmd, "127.0.0.1:0")
 	return cmd
 }
 
@@ -79,7 +90,7 @@ func (f *upFlags) run(cmd *cobra.Command, g *global) (err error) {
 	if err != nil {
 		return err
 	}
-	options, err := f.services(g, profile, console, log)
+	options, err := f.services(cmd, g, profile, console, log)
 	if err != nil {
 		return err
 	}
@@ -88,9 +99,9 @@ func (f *upFlags) run(cmd *cobra.Command, g *global) (err error) {
 	}, options)
 }
 
-// services start in this order and stop in the reverse: the chat first, then the host,
-// which detaches, then the executor, then the bus.
-func (f *upFlags) services(g *global, profile events.Profile, console *services.Console, log *slog.Logger) (fx.Option, error) {
+// services start in this order and stop in the reverse: the chat first, then the edge, then
+// the host, which detaches, then the executor, then the bus.
+func (f *upFlags) services(cmd *cobra.Command, g *global, profile events.Profile, console *services.Console, log *slog.Logger) (fx.Option, error) {
 	cfg, err := f.config(g, log)
 	if err != nil {
 		return nil, err
@@ -107,16 +118,42 @@ func (f *upFlags) services(g *global, profile events.Profile, console *services.
 	if err != nil {
 		return nil, err
 	}
+	edge, err := f.edge.Config(log)
+	if err != nil {
+		return nil, err
+	}
+	edge.RunFile = filepath.Join(g.bus.Dir, "run", "api")
 	var bus *node.Handle
 	embedded := func(name events.PrincipalName, role events.Role) services.Dial {
 		return func(ctx context.Context) (*client.Conn, error) {
 			return bus.Node().Connect(ctx, events.Principal{Profile: profile, Name: name, Role: role})
 		}
 	}
+	dials := make(map[events.Role]services.Dial)
+	for role, name := range upEdge {
+		dials[role] = func(ctx context.Context) (*client.Conn, error) {
+			return bus.Node().ConnectForOthers(ctx, events.Principal{Profile: profile, Name: name, Role: role})
+		}
+	}
+	announce := func(url string) {
+		fmt.Fprintf(console.Log, "HTTP API: %s (a token for it: bus token add NAME --role gateway%s)\n", url, g.where(cmd))
+	}
 	return fx.Options(f.options(cfg), fx.Populate(&bus),
 		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Target: target, Logger: log}).Option(),
 		services.ShellHost(embedded(upHost, events.RoleHost), log).Option(),
+		services.Edge(dials, edge, announce).Option(),
 		// Whoever sits here has started the bus: that is the operator.
 		services.Chat(embedded(upGateway, events.RoleGateway), embedded(broker.OperatorName, events.RoleOperator), chat, console.Conversation).Option(),
 	), nil
+}
+
+// where are the flags with which another command finds this bus.
+func (g *global) where(cmd *cobra.Command) string {
+	text := ""
+	for _, name := range []string{"dir", "profile"} {
+		if flag := cmd.Flag(name); flag != nil && flag.Changed {
+			text += " --" + name + " " + flag.Value.String()
+		}
+	}
+	return text
 }

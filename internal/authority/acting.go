@@ -14,8 +14,8 @@ import (
 // known at the edge, a moment before it is folded.
 func (t *term) acting(req *request) {
 	l := t.profiles.get(req.caller.Profile)
-	if tok, ok := l.token(req.actingFor); ok {
-		t.actFor(req, tok)
+	if _, ok := l.token(req.actingFor); ok { // and was checked
+		t.admit(req)
 		return
 	}
 	again := func(context.Context) {
@@ -24,28 +24,42 @@ func (t *term) acting(req *request) {
 			t.fail(req, events.Errorf(events.CodeUnauthenticated, "there is no token %q", req.actingFor))
 			return
 		}
-		t.actFor(req, tok)
+		if err := mayAct(req, tok); err != nil {
+			t.fail(req, err)
+			return
+		}
+		t.admit(req)
 	}
 	if !l.add(t.cfg.LaneQueue, again) {
 		t.refuse(req.reply, events.Errorf(events.CodeRateLimited, "%d commands wait for profile %s already", t.cfg.LaneQueue, l.profile))
 	}
 }
 
-// actFor refuses what the token may not do, whatever its bearer's edge may.
-func (t *term) actFor(req *request, tok tokens.Token) {
+// checkActing refuses what a token that is known may not do, before the data are looked
+// at: who has no right learns nothing of what is wrong with them.
+func (t *term) checkActing(req *request) *events.Error {
+	if req.actingFor == "" {
+		return nil
+	}
+	tok, ok := t.profiles.get(req.caller.Profile).token(req.actingFor)
+	if !ok {
+		return nil // it may be known in a moment
+	}
+	return mayAct(req, tok)
+}
+
+// mayAct refuses what the token may not do, whatever its bearer's edge may.
+func mayAct(req *request, tok tokens.Token) *events.Error {
 	if state := tok.StateAt(time.Now()); state != events.TokenUsable {
-		t.fail(req, events.Errorf(events.CodeUnauthenticated, "token %q is %s", tok.Name, state))
-		return
+		return events.Errorf(events.CodeUnauthenticated, "token %q is %s", tok.Name, state)
 	}
 	if !slices.Contains(req.entry.Roles, tok.Role) {
-		t.fail(req, events.Errorf(events.CodeForbidden, "a token of role %s may not send %s", tok.Role, req.entry.Type.Short()))
-		return
+		return events.Errorf(events.CodeForbidden, "a token of role %s may not send %s", tok.Role, req.entry.Type.Short())
 	}
 	if !tokens.MayActFor(req.caller.Role, tok.Role) {
-		t.fail(req, events.Errorf(events.CodeForbidden, "a %s may not act for a token of role %s", req.caller.Role, tok.Role))
-		return
+		return events.Errorf(events.CodeForbidden, "a %s may not act for a token of role %s", req.caller.Role, tok.Role)
 	}
-	t.admit(req)
+	return nil
 }
 
 func (l *profileLane) token(name events.TokenName) (tokens.Token, bool) {

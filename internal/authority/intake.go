@@ -101,6 +101,9 @@ func (t *term) check(caller events.Principal, m *nats.Msg, noun, verb string) (*
 		return nil, events.Errorf(events.CodeForbidden, "role %s may not send %s", caller.Role, entry.Type.Short())
 	}
 	req := &request{caller: caller, entry: entry, event: ev, id: events.CommandID(ev.ID()), reply: m.Reply, actingFor: events.TokenName(extension(ev, events.ExtActingFor))}
+	if refusal := t.checkActing(req); refusal != nil {
+		return nil, refusal
+	}
 	if refusal := req.decodeData(); refusal != nil {
 		return nil, refusal
 	}

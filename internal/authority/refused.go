@@ -23,11 +23,20 @@ func (t *term) refused(caller events.Principal, m *nats.Msg, e *events.Error) {
 	case events.CodeForbidden:
 		_, _, noun, verb, err := events.ParseCmdSubject(m.Subject)
 		if err == nil {
-			t.audit(caller, "", events.Type(fmt.Sprintf("keryx.cmd.%s.%s.v1", noun, verb)), e, "")
+			t.audit(caller, actingForOf(m), events.Type(fmt.Sprintf("keryx.cmd.%s.%s.v1", noun, verb)), e, "")
 		}
 	case events.CodeInvalid, events.CodeUndecodable, events.CodeTooLarge, events.CodeUnknownCommand:
 		t.bury(caller, m, e)
 	}
+}
+
+// actingForOf is the token that a refused command names, if that can be read.
+func actingForOf(m *nats.Msg) events.TokenName {
+	ev, err := events.Decode(m.Header, m.Data)
+	if err != nil {
+		return ""
+	}
+	return events.TokenName(extension(ev, events.ExtActingFor))
 }
 
 // bury keeps refused input with its reason. The stream is not part of the truth:

@@ -24,17 +24,28 @@ func (e *TakenError) Error() string {
 // taken from in-process connections alone. The same principal may be embedded several
 // times. It returns [*TakenError] if the name stands for another principal.
 func (b *Broker) Embed(p events.Principal) (client.Credentials, error) {
+	return b.embed(holder{principal: p, local: true})
+}
+
+func (b *Broker) embed(h holder) (client.Credentials, error) {
+	p := h.principal
 	if err := p.Validate(); err != nil {
 		return client.Credentials{}, fmt.Errorf("embed principal: %w", err)
 	}
 	if p.Name == events.AuthorityName {
 		return client.Credentials{}, fmt.Errorf("embed principal: %w", &ReservedError{Name: p.Name})
 	}
-	pair, err := b.registry.embed(holder{principal: p, local: true})
+	pair, err := b.registry.embed(h)
 	if err != nil {
 		return client.Credentials{}, fmt.Errorf("embed principal: %w", err)
 	}
 	return credentials(p, pair)
+}
+
+// EmbedForOthers is [Broker.Embed] for a principal that acts for processes elsewhere: as a
+// host it is none of the profile's default hosts unless principals.yaml says so.
+func (b *Broker) EmbedForOthers(p events.Principal) (client.Credentials, error) {
+	return b.embed(holder{principal: p, local: true, forOthers: true})
 }
 
 // Embedded lists the principals that live in this process.

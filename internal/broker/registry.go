@@ -18,6 +18,8 @@ type holder struct {
 	principal events.Principal
 	// local keys are taken from connections of this process only.
 	local bool
+	// forOthers keys act for processes elsewhere.
+	forOthers bool
 	// system is the authority's own key: no limits.
 	system bool
 }
@@ -80,7 +82,7 @@ func (r *Registry) DefaultHosts(profile events.Profile) []events.PrincipalName {
 		return slices.Clone(set)
 	}
 	var hosts []events.PrincipalName
-	for _, p := range r.allLocked() {
+	for _, p := range r.ownLocked() {
 		if p.Profile == profile && p.Role == events.RoleHost {
 			hosts = append(hosts, p.Name)
 		}
@@ -89,13 +91,14 @@ func (r *Registry) DefaultHosts(profile events.Profile) []events.PrincipalName {
 	return slices.Compact(hosts)
 }
 
-func (r *Registry) allLocked() []events.Principal {
+// ownLocked lists the principals that act for themselves.
+func (r *Registry) ownLocked() []events.Principal {
 	all := make([]events.Principal, 0, len(r.file.byName)+len(r.local))
 	for _, p := range r.file.byName {
 		all = append(all, p)
 	}
 	for _, h := range r.local {
-		if !h.system {
+		if !h.system && !h.forOthers {
 			all = append(all, h.principal)
 		}
 	}

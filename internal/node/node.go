@@ -150,17 +150,27 @@ func (n *Node) Failed() <-chan error { return n.failed }
 // Connect connects a principal that lives in this process only. The caller closes the
 // connection before the node is stopped.
 func (n *Node) Connect(ctx context.Context, p events.Principal) (*client.Conn, error) {
-	creds, err := n.broker.Embed(p)
-	if err != nil {
-		return nil, fmt.Errorf("embed principal %s: %w", p.Name, err)
-	}
-	c, err := client.Connect(ctx, client.Config{
-		Credentials: creds, InProcess: n.broker.InProcess(), Logger: n.cfg.Logger,
-	})
+	c, err := n.connect(ctx, p, n.broker.Embed)
 	if err == nil {
 		n.auth.Embed(p, c.Instance())
 	}
 	return c, err
+}
+
+// ConnectForOthers is [Node.Connect] for a principal that acts for instances elsewhere:
+// what those hold is theirs for as long as their leases last, also over a restart.
+func (n *Node) ConnectForOthers(ctx context.Context, p events.Principal) (*client.Conn, error) {
+	return n.connect(ctx, p, n.broker.EmbedForOthers)
+}
+
+func (n *Node) connect(ctx context.Context, p events.Principal, embed func(events.Principal) (client.Credentials, error)) (*client.Conn, error) {
+	creds, err := embed(p)
+	if err != nil {
+		return nil, fmt.Errorf("embed principal %s: %w", p.Name, err)
+	}
+	return client.Connect(ctx, client.Config{
+		Credentials: creds, InProcess: n.broker.InProcess(), Logger: n.cfg.Logger,
+	})
 }
 
 // Stop finishes commands already taken, finalizes sessions of the bus's own lifetime,

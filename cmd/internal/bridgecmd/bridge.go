@@ -5,6 +5,7 @@ package bridgecmd
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -21,8 +22,10 @@ import (
 type flags struct {
 	url, http string
 	creds     []string
+	apiCreds  []string
 	stdio     bool
 	chat      services.ChatFlags
+	edge      services.EdgeFlags
 	log       run.Log
 }
 
@@ -40,9 +43,14 @@ message and replies alone go to standard output.
 
 With credentials of role host it runs the built-in host 'shell', which runs each
 message by /bin/sh -c in the session's target. Both may be given; each has a
-connection of its own.`,
+connection of its own.
+
+With --api it serves the HTTP API to callers with a bearer token ('bus token add'), for
+whom it acts as the principals of --api-creds: a gateway, and, for tokens of these roles,
+a host and an operator.`,
 		Example: `  gateway-bridge --url nats://127.0.0.1:4222 --creds web.creds --stdio --key cli:mine
-  gateway-bridge --url nats://127.0.0.1:4222 --creds shell.creds`,
+  gateway-bridge --url nats://127.0.0.1:4222 --creds shell.creds
+  gateway-bridge --url nats://127.0.0.1:4222 --api 127.0.0.1:8080 --api-creds edge.creds --api-creds edge-host.creds`,
 		Args:    cobra.NoArgs,
 		Version: cli.Version(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -52,7 +60,9 @@ connection of its own.`,
 	fs.StringArrayVar(&f.creds, "creds", nil, "credentials file of role gateway or host (required; may be repeated)")
 	fs.BoolVar(&f.stdio, "stdio", false, "hold a conversation over standard input and output")
 	fs.StringVar(&f.http, "http", "", "loopback host:port for /healthz and /readyz; default: none")
+	fs.StringArrayVar(&f.apiCreds, "api-creds", nil, "credentials file as which --api acts: of role gateway, host or operator (may be repeated)")
 	f.chat.Flags(cmd)
+	f.edge.Flags(cmd, "")
 	f.log.Flags(cmd, "warn")
 	return cmd
 }
@@ -61,16 +71,35 @@ connection of its own.`,
 type roles map[events.Role]client.Credentials
 
 func (f *flags) read() (roles, error) {
-	if f.url == "" || len(f.creds) == 0 {
-		return nil, cli.Usagef("--url and --creds are needed")
+	if f.url == "" || len(f.creds)+len(f.apiCreds) == 0 {
+		return nil, cli.Usagef("--url and --creds or --api-creds are needed")
 	}
+	out, err := readRoles(f.creds, events.RoleGateway, events.RoleHost)
+	if err != nil {
+		return nil, err
+	}
+	_, gateway := out[events.RoleGateway]
+	_, host := out[events.RoleHost]
+	switch {
+	case f.stdio && !gateway:
+		return nil, cli.Usagef("--stdio needs credentials of the role gateway")
+	case (f.edge.Addr != "") != (len(f.apiCreds) > 0):
+		return nil, cli.Usagef("--api and --api-creds go together")
+	case !f.stdio && gateway && !host && f.edge.Addr == "":
+		return nil, cli.Usagef("nothing to do: credentials of the role gateway need --stdio")
+	}
+	return out, nil
+}
+
+// readRoles reads credentials files, one of each of these roles at most.
+func readRoles(files []string, allowed ...events.Role) (roles, error) {
 	out := make(roles)
-	for _, file := range f.creds {
+	for _, file := range files {
 		c, err := client.ReadCredentials(file)
 		if err != nil {
 			return nil, err
 		}
-		if err := services.NeedRole(file, c, events.RoleGateway, events.RoleHost); err != nil {
+		if err := services.NeedRole(file, c, allowed...); err != nil {
 			return nil, err
 		}
 		if _, twice := out[c.Principal.Role]; twice {
@@ -78,15 +107,32 @@ func (f *flags) read() (roles, error) {
 		}
 		out[c.Principal.Role] = c
 	}
-	_, gateway := out[events.RoleGateway]
-	_, host := out[events.RoleHost]
-	switch {
-	case f.stdio && !gateway:
-		return nil, cli.Usagef("--stdio needs credentials of the role gateway")
-	case !f.stdio && gateway && !host:
-		return nil, cli.Usagef("nothing to do: credentials of the role gateway need --stdio")
-	}
 	return out, nil
+}
+
+// api is the HTTP edge; nil when it is not asked for.
+func (f *flags) api(out io.Writer, log *slog.Logger) (*run.Principal, error) {
+	if f.edge.Addr == "" {
+		return nil, nil
+	}
+	creds, err := readRoles(f.apiCreds, events.RoleGateway, events.RoleHost, events.RoleOperator)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := creds[events.RoleGateway]; !ok {
+		return nil, cli.Usagef("--api needs --api-creds of the role gateway")
+	}
+	cfg, err := f.edge.Config(log)
+	if err != nil {
+		return nil, err
+	}
+	dials := make(map[events.Role]services.Dial)
+	for role, c := range creds {
+		dials[role] = services.Remote(f.url, c, log)
+	}
+	return services.Edge(dials, cfg, func(url string) {
+		fmt.Fprintf(out, "HTTP API: %s (a token for it, on the bus's machine: bus token add NAME --role gateway)\n", url)
+	}), nil
 }
 
 func (f *flags) run(cmd *cobra.Command) (err error) {
@@ -108,18 +154,25 @@ func (f *flags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	cfg.Logger = log
-	options, err := f.services(creds, console, log)
+	options, err := f.services(creds, console, out, log)
 	if err != nil {
 		return err
 	}
 	return run.App(cmd.Context(), cfg, options...)
 }
 
-// services are the host, if any, and then the conversation, if any.
-func (f *flags) services(creds roles, console *services.Console, log *slog.Logger) ([]fx.Option, error) {
+// services are the host, the HTTP API and the conversation, as far as they are asked for.
+func (f *flags) services(creds roles, console *services.Console, out io.Writer, log *slog.Logger) ([]fx.Option, error) {
 	var all []*run.Principal
 	if c, ok := creds[events.RoleHost]; ok {
 		all = append(all, services.ShellHost(services.Remote(f.url, c, log), log))
+	}
+	api, err := f.api(out, log)
+	if err != nil {
+		return nil, err
+	}
+	if api != nil {
+		all = append(all, api)
 	}
 	if console != nil {
 		cfg, err := f.chat.Config(console.Surface, log)
@@ -135,9 +188,9 @@ func (f *flags) services(creds roles, console *services.Console, log *slog.Logge
 		}
 		return errors.Join(errs...)
 	}
-	out := []fx.Option{fx.Supply(observe.HTTPConfig{Addr: f.http, Ready: ready, Logger: log}), observe.Module}
+	options := []fx.Option{fx.Supply(observe.HTTPConfig{Addr: f.http, Ready: ready, Logger: log}), observe.Module}
 	for _, p := range all {
-		out = append(out, p.Option())
+		options = append(options, p.Option())
 	}
-	return out, nil
+	return options, nil
 }
