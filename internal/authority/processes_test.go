@@ -63,7 +63,7 @@ func serveAuthority(url string) error {
 	}
 	a, err := authority.New(authority.Config{
 		Conn: nc, Log: log, Leases: store, Registry: everybody{}, Generation: 1, AuthorityTTL: processTTL,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", os.Getpid()),
 	})
 	if err != nil {
 		return err
@@ -272,6 +272,7 @@ func TestTwoAuthorityProcessesUnderFaultsWriteEachStepOnce(t *testing.T) {
 		pause(time.Second + rand.N(500*time.Millisecond)) // a standby looks twice a second
 		kill := rand.N(2) == 0
 		fault := map[bool]syscall.Signal{true: syscall.SIGKILL, false: syscall.SIGSTOP}[kill]
+		t.Logf("%v process %d", fault, active.cmd.Process.Pid)
 		active.signal(t, fault)
 		worst = max(worst, awaitWord(t, standby.active, processTTL+time.Second+busy))
 		answered := tr.n.Load()

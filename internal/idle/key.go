@@ -27,18 +27,23 @@ type keyring struct {
 	order []keyID
 }
 
-func (k *keyring) add(it events.Item) {
+// add remembers the key of an item and returns the items that no key leads to any more.
+func (k *keyring) add(it events.Item) (freed []events.ReceiptID) {
 	if it.IdempotencyKey == "" {
-		return
+		return nil
 	}
 	id := keyID{it.Sender, it.IdempotencyKey}
 	use := keyUse{it.BodyDigest, it.Receipt, it.QueuedAt}
-	if old, ok := k.uses[id]; ok && old.receipt == use.receipt {
-		return
+	old, again := k.uses[id]
+	if again && old.receipt == use.receipt {
+		return nil
+	}
+	if again {
+		freed = append(freed, old.receipt)
 	}
 	k.drop(id)
 	k.put(id, use)
-	k.trim(it.QueuedAt)
+	return append(freed, k.trim(it.QueuedAt)...)
 }
 
 func (k *keyring) put(id keyID, use keyUse) {
@@ -57,15 +62,17 @@ func (k *keyring) drop(id keyID) {
 	}
 }
 
-func (k *keyring) trim(now time.Time) {
+func (k *keyring) trim(now time.Time) (freed []events.ReceiptID) {
 	for len(k.order) > 0 {
 		first := k.order[0]
 		if len(k.order) <= MaxKeys && now.Sub(k.uses[first].at) <= KeyLife {
-			return
+			break
 		}
+		freed = append(freed, k.uses[first].receipt)
 		delete(k.uses, first)
 		k.order = k.order[1:]
 	}
+	return freed
 }
 
 // Keyed returns the item for which a sender used an idempotency key within
@@ -104,7 +111,7 @@ func (q *Queue) Remember(keys []events.KeyedReceipt) {
 			}
 			q.stand(r.ID, Standing{
 				Epoch: r.Epoch, Sequence: r.Sequence, State: r.State, Outcome: r.Outcome, Turn: r.Turn,
-				Reason: r.Reason, Sender: k.Sender, Mode: r.Mode, Asked: r.DowngradedFrom, Late: r.Late,
+				Reason: r.Reason, Sender: k.Sender, Mode: r.Mode, Asked: r.DowngradedFrom, Late: r.Late, keyed: true,
 			})
 		}
 		id := keyID{k.Sender, k.Key}

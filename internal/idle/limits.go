@@ -13,6 +13,9 @@ const (
 	KeyLife = 24 * time.Hour
 	// MaxKeys is how many idempotency keys of one session are remembered.
 	MaxKeys = 16384
+	// KeptReceipts is how many ended items of a session are kept in memory; where those
+	// before them stand is read from the log.
+	KeptReceipts = 256
 	// OfferDeadline is how long a host has to answer an offer.
 	OfferDeadline = 5 * time.Second
 

@@ -203,6 +203,9 @@ func (q *Queue) Withdraw() {
 // receipts only.
 func (q *Queue) Restart(carried []events.Item) {
 	q.Withdraw()
+	for _, e := range q.unresolved {
+		q.retire(e.Item.Receipt)
+	}
 	q.waiting, q.unresolved, q.scheduled, q.held, q.automatic = nil, nil, nil, nil, 0
 	for _, it := range carried {
 		q.Enqueue(it)

@@ -48,7 +48,9 @@ type Queue struct {
 	offer      *Offer
 	automatic  int // accepted in a row without one of a user
 	receipts   map[events.ReceiptID]Standing
+	ended      []events.ReceiptID // of receipts, the oldest first
 	keys       keyring
+	whole      bool // nothing is forgotten
 }
 
 // Enqueue puts an item at the end, or keeps it until it is due. An item that is held
@@ -78,9 +80,9 @@ func (q *Queue) enqueue(it events.Item, interrupts events.TurnID) {
 	}
 	q.stand(it.Receipt, Standing{
 		Epoch: it.Epoch, Sequence: it.Sequence, State: events.StateQueued, Sender: it.Sender,
-		Mode: it.Mode, Asked: it.Asked,
+		Mode: it.Mode, Asked: it.Asked, keyed: it.IdempotencyKey != "",
 	})
-	q.keys.add(it)
+	q.unkey(q.keys.add(it))
 }
 
 func (q *Queue) schedule(e Entry) {

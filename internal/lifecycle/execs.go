@@ -22,6 +22,8 @@ type Exec struct {
 type execs struct {
 	open  []Exec
 	ended map[events.ExecID]execEnd
+	order []events.ExecID // of ended, the oldest first
+	whole bool            // nothing is forgotten
 	// started remembers the sequence of each open exec's started event.
 	started map[events.ExecID]events.Sequence
 }
@@ -42,7 +44,8 @@ func (x *execs) find(id events.ExecID) (Exec, bool) {
 	return x.open[i], true
 }
 
-// ExecutorOf returns the executor that an exec was sent to, also after its end.
+// ExecutorOf returns the executor that an exec was sent to, also after its end,
+// unless that was so long ago that only the log knows.
 func (s *State) ExecutorOf(id events.ExecID) (events.PrincipalName, bool) {
 	if e, ok := s.execs.find(id); ok {
 		return e.Request.Selection.Executor, true
@@ -90,6 +93,11 @@ func (x *execs) end(id events.ExecID, kind events.Type, seq events.Sequence) boo
 	}
 	sel := x.open[i].Request.Selection
 	x.ended[id] = execEnd{kind: kind, sequence: seq, executor: sel.Executor, instance: sel.Instance}
+	x.order = append(x.order, id)
+	for !x.whole && len(x.order) > KeptExecs {
+		delete(x.ended, x.order[0])
+		x.order = x.order[1:]
+	}
 	x.open = slices.Delete(x.open, i, i+1)
 	delete(x.started, id)
 	return true

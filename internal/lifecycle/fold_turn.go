@@ -41,6 +41,14 @@ func (s *State) setTurn(t TurnEntry) {
 		s.turns = make(map[events.TurnID]TurnEntry)
 	}
 	s.turns[t.Turn] = t
+	if t.Running() || slices.Contains(s.ended, t.Turn) {
+		return
+	}
+	s.ended = append(s.ended, t.Turn)
+	for !s.whole && len(s.ended) > KeptTurns {
+		delete(s.turns, s.ended[0])
+		s.ended = s.ended[1:]
+	}
 }
 
 func (s *State) foldTurnEnded(r events.Record, d events.TurnEnded) {

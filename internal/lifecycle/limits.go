@@ -8,6 +8,10 @@ const (
 	AnswerLife = 24 * time.Hour
 	// MaxAnswers is how many answers of a session are remembered.
 	MaxAnswers = 4096
+	// KeptTurns and KeptExecs are how many ended ones of a session are kept in memory;
+	// those before them are read from the log.
+	KeptTurns = 64
+	KeptExecs = 64
 	// MaxNames is how many current names a session may have, runtime ids not counted.
 	MaxNames = 128
 	// MaxRuntimes is how many of its runtime ids a session remembers; the records of

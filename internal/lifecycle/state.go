@@ -51,6 +51,8 @@ type State struct {
 
 	running  events.TurnID
 	turns    map[events.TurnID]TurnEntry
+	ended    []events.TurnID // of turns, the oldest first
+	whole    bool            // nothing is forgotten
 	execs    execs
 	exits    []events.Item // ends of background execs that are not in the queue yet
 	answers  answers
@@ -103,13 +105,15 @@ func (s *State) Running() *TurnEntry {
 	return &t
 }
 
-// TurnEntry returns what is known of a turn, however long ago it ended.
+// TurnEntry returns what is known of a turn: one that runs, or one of the [KeptTurns]
+// that ended last.
 func (s *State) TurnEntry(id events.TurnID) (TurnEntry, bool) {
 	t, ok := s.turns[id]
 	return t, ok
 }
 
-// Receipt returns where an item stands.
+// Receipt returns where an item stands, unless it ended so long ago that only the log
+// knows.
 func (s *State) Receipt(id events.ReceiptID) (events.Receipt, bool) {
 	return s.Queue.Receipt(s.Session, id)
 }
