@@ -56,6 +56,11 @@ type Config struct {
 	// CommandRate is how many commands a second one principal may send, with bursts
 	// of as many. Default 10,000.
 	CommandRate int
+	// UnloadAfter is how long a session does nothing before its state is taken out of
+	// memory, to be read again when it is asked for. Default 1 min.
+	UnloadAfter time.Duration
+	// SweepEvery is how often such sessions are looked for. Default 5 s.
+	SweepEvery time.Duration
 	// LaneQueue is how many commands may wait for one session. Default 1,024.
 	LaneQueue int
 }
@@ -75,6 +80,8 @@ func (c *Config) setDefaults() error {
 	}
 	c.AuthorityTTL = orDuration(c.AuthorityTTL, 5*time.Second)
 	c.InterruptGrace = orDuration(c.InterruptGrace, 10*time.Second)
+	c.UnloadAfter = orDuration(c.UnloadAfter, time.Minute)
+	c.SweepEvery = orDuration(c.SweepEvery, 5*time.Second)
 	c.CommandRate = orInt(c.CommandRate, 10_000)
 	c.LaneQueue = orInt(c.LaneQueue, 1024)
 	return nil

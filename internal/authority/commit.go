@@ -199,7 +199,7 @@ func setAttributes(ev *events.Event, attributes map[string]string) {
 // fold applies a committed event and indexes what its data brings; nil is nothing new.
 func (l *lane) fold(rec events.Record, data any) {
 	l.stateMu.Lock()
-	err := lifecycle.Fold(&l.state, rec)
+	err := lifecycle.Fold(l.state, rec)
 	l.stateMu.Unlock()
 	if err != nil {
 		l.t.logger.Error("event cannot be folded", "session", l.id, "ordinal", rec.Ordinal, "error", err)

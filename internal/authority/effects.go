@@ -11,7 +11,7 @@ import (
 
 // follow does what a committed event asks for outside the log.
 func (l *lane) follow(ctx context.Context, rec events.Record) {
-	l.perform(lifecycle.Effects(&l.state, rec))
+	l.perform(lifecycle.Effects(l.state, rec))
 	if l.t.cfg.Offline {
 		return
 	}
@@ -37,7 +37,7 @@ func (l *lane) leaseKey() events.LeaseKey {
 // holdLease makes the lease record agree with the log, which has decided who drives
 // the session.
 func (l *lane) holdLease(ctx context.Context) {
-	h := l.state.Host
+	h := l.host()
 	if h == nil {
 		return
 	}
@@ -84,7 +84,7 @@ func (l *lane) perform(effects []lifecycle.Effect) {
 // settle does what the session owes until nothing is left, and asks to be woken when
 // there will be more. It runs after every job of the lane.
 func (l *lane) settle(ctx context.Context) {
-	if !l.state.Exists() {
+	if l.state == nil || !l.state.Exists() {
 		return
 	}
 	for range maxSteps {
@@ -107,7 +107,7 @@ func (l *lane) settle(ctx context.Context) {
 // abort tells the host to end the running turn if an item interrupts it. What is to be
 // aborted is a matter of the log; only the deadline is this authority's own.
 func (l *lane) abort() {
-	i, ok := lifecycle.Aborting(&l.state)
+	i, ok := lifecycle.Aborting(l.state)
 	if ok && l.interrupted != i.Turn && !l.t.cfg.Offline {
 		l.setDeadline(i)
 		l.sendInterrupt(i)
@@ -146,7 +146,7 @@ func (l *lane) owe(ctx context.Context) bool {
 		return false
 	}
 	now := time.Now()
-	d, next := lifecycle.Owed(&l.state, now, events.NewID)
+	d, next := lifecycle.Owed(l.state, now, events.NewID)
 	blocked := len(l.parked) > 0 && len(d.Drafts) > 0 && d.Drafts[0].Type == events.TypeContinuationOffered
 	if len(d.Drafts) > 0 && !blocked {
 		return l.commitOwn(ctx, d)
@@ -158,7 +158,7 @@ func (l *lane) owe(ctx context.Context) bool {
 
 // remind tells a host again of an offer it has not answered.
 func (l *lane) remind(now time.Time) {
-	again, due := lifecycle.Remind(&l.state, l.offerSent, now)
+	again, due := lifecycle.Remind(l.state, l.offerSent, now)
 	if again != nil {
 		l.perform([]lifecycle.Effect{again})
 	}
@@ -170,7 +170,7 @@ func (l *lane) sleep(next, reminder time.Time) {
 	if earlier(reminder, next) {
 		next = reminder
 	}
-	if _, due := lifecycle.Remind(&l.state, l.offerSent, time.Time{}); earlier(due, next) {
+	if _, due := lifecycle.Remind(l.state, l.offerSent, time.Time{}); earlier(due, next) {
 		next = due
 	}
 	if earlier(l.deadline, next) {
@@ -188,10 +188,13 @@ func (l *lane) internal(ctx context.Context, data any) {
 		ID: events.CommandID(events.NewID()), Data: data, Session: l.id, Caller: l.authority(),
 		Generation: l.t.cfg.Generation, Mint: events.NewID,
 	}
+	if !l.awake(ctx) {
+		return
+	}
 	for range maxSteps {
 		cmd.Now = time.Now()
 		cmd.Sent = cmd.Now
-		d, err := lifecycle.Decide(&l.state, cmd)
+		d, err := lifecycle.Decide(l.state, cmd)
 		if err != nil {
 			l.t.logger.Warn("own command refused", "session", l.id, "command", fmt.Sprintf("%T", data), "error", err)
 			return

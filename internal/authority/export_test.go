@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"keryx/events"
+	"keryx/internal/lifecycle"
 	"keryx/internal/sessionlog"
 )
 
@@ -19,4 +20,18 @@ func NewGatherer(log appender) Gatherer {
 
 func (g Gatherer) Append(ctx context.Context, ms []sessionlog.Message) ([]events.Sequence, error) {
 	return g.g.append(ctx, ms)
+}
+
+// InMemory returns how many sessions have their state in memory.
+func (a *Authority) InMemory() int {
+	a.mu.Lock()
+	t := a.serving
+	a.mu.Unlock()
+	n := 0
+	for l := range t.sessions.all("") {
+		if l.view(func(*lifecycle.State) {}) {
+			n++
+		}
+	}
+	return n
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"keryx/events"
@@ -25,12 +26,21 @@ type lane struct {
 	profile events.Profile
 	id      events.SessionID
 
-	// stateMu guards state for readers; only the lane's own goroutine changes it.
+	slot int // its place in the index, once it is there
+
+	// stateMu guards what follows for readers; only the lane's own goroutine changes it.
 	stateMu sync.RWMutex
-	state   lifecycle.State
+	state   *lifecycle.State // nil while it is not in memory
+	brief   lifecycle.Brief  // of a state that is not in memory
+	stale   bool             // the log has more of a state not in memory than its brief
+
+	// By its term's clock, in nanoseconds: when it last worked, and when to look again
+	// whether it can leave memory. remembers says that history is set.
+	used, restAt atomic.Int64
+	remembers    atomic.Bool
 
 	// The rest belongs to the lane's goroutine alone.
-	unread      bool // the log has the session, the state has not
+	history     *lifecycle.State // of the whole log, while it is asked for; nil else
 	parked      []*parked
 	interrupted events.TurnID // the turn that its host was told to abort
 	deadline    time.Time     // for the host to end it
@@ -49,16 +59,9 @@ type parked struct {
 }
 
 func newLane(t *term, p events.Profile, id events.SessionID) *lane {
-	l := &lane{profile: p, id: id}
+	l := &lane{profile: p, id: id, state: new(lifecycle.State)}
 	l.serial = serial{t: t, settle: l.settle}
 	return l
-}
-
-// view calls fn with the state under the readers' lock; fn must not keep it.
-func (l *lane) view(fn func(*lifecycle.State)) {
-	l.stateMu.RLock()
-	defer l.stateMu.RUnlock()
-	fn(&l.state)
 }
 
 // handle decides a request until it is answered or parked.
@@ -92,7 +95,11 @@ func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle
 		if err != nil {
 			return nil, nil, err
 		}
-		d, err := lifecycle.Decide(&l.state, cmd)
+		in, err := l.stateFor(ctx, cmd.Data)
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := lifecycle.Decide(in, cmd)
 		if err != nil && !confirmed {
 			confirmed = true
 			if l.grown(ctx) {
@@ -125,18 +132,6 @@ func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle
 		return nil, nil, events.Errorf(events.CodeInternal, "%s left no answer", req.entry.Type.Short())
 	}
 	return nil, nil, events.Errorf(events.CodeConflict, "%s did not come to an end in %d steps", req.entry.Type.Short(), maxSteps)
-}
-
-// catchUp reads a session that another authority wrote.
-func (l *lane) catchUp(ctx context.Context) error {
-	if !l.unread {
-		return nil
-	}
-	if err := l.refresh(ctx); err != nil {
-		return err
-	}
-	l.unread = false
-	return nil
 }
 
 // grown reads the log anew and reports whether another authority has appended: a

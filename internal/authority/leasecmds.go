@@ -127,13 +127,7 @@ func (t *term) sessionLease(caller events.Principal, inst events.Instance, ref e
 	if l == nil {
 		return ref, unknownSession(ref.Key.Name)
 	}
-	var host *events.AttachedHost
-	l.view(func(s *lifecycle.State) {
-		if s.Host != nil {
-			h := *s.Host
-			host = &h
-		}
-	})
+	host := l.host()
 	if host == nil || host.Host != caller.Name || host.Instance != inst || host.Fence != ref.Fence {
 		return ref, events.Errorf(events.CodeLeaseLost, "session %s is no longer driven under fence %s", ref.Key.Name, ref.Fence)
 	}
@@ -184,7 +178,7 @@ func (t *term) executorLost(key events.LeaseKey, rec events.LeaseRecord) {
 	for l := range t.sessions.all(key.Profile) {
 		var concerned bool
 		l.view(func(s *lifecycle.State) { concerned = s.Concerns(lost) })
-		if concerned {
+		if concerned || l.isStale() {
 			l.add(0, func(ctx context.Context) { l.internal(ctx, lost) })
 		}
 	}

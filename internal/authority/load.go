@@ -58,14 +58,25 @@ func (t *term) foldStored(m sessionlog.Stored) {
 // are told again, and timers are set.
 func (t *term) resume(ctx context.Context) {
 	for l := range t.sessions.all("") {
-		if l.state.Host != nil {
+		b, stale := l.glance()
+		if b.Host != nil && !stale {
 			l.holdLease(ctx)
 		}
-		l.add(0, func(ctx context.Context) {
-			l.internal(ctx, lifecycle.BusRestarted{})
-			l.perform(lifecycle.Resume(&l.state))
-		})
+		if stale || b.Busy || b.BusLife {
+			l.add(0, l.resume)
+			continue
+		}
+		t.wake(l, b.Next)
 	}
+}
+
+func (l *lane) resume(ctx context.Context) {
+	if !l.awake(ctx) {
+		return
+	}
+	l.holdLease(ctx)
+	l.internal(ctx, lifecycle.BusRestarted{})
+	l.perform(lifecycle.Resume(l.state))
 }
 
 // buryOthers ends what instances of a principal of this process hold, but for the live
@@ -75,7 +86,13 @@ func (t *term) buryOthers(p events.Principal, live []events.Instance) {
 		return
 	}
 	for l := range t.sessions.all(p.Profile) {
+		if l.host() == nil && !l.isStale() {
+			continue
+		}
 		l.add(0, func(ctx context.Context) {
+			if !l.awake(ctx) {
+				return
+			}
 			h := l.state.Host
 			if h != nil && h.Host == p.Name && !slices.Contains(live, h.Instance) {
 				l.internal(ctx, lifecycle.HostLost{Instance: h.Instance})
@@ -101,6 +118,8 @@ func (t *term) buryLeases(p events.Principal, live []events.Instance) {
 // busStopped finalizes the sessions that live as long as the bus.
 func (t *term) busStopped() {
 	for l := range t.sessions.all("") {
-		l.add(0, func(ctx context.Context) { l.internal(ctx, lifecycle.BusStopped{}) })
+		if b, stale := l.glance(); b.BusLife || stale {
+			l.add(0, func(ctx context.Context) { l.internal(ctx, lifecycle.BusStopped{}) })
+		}
 	}
 }

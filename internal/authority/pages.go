@@ -10,7 +10,6 @@ import (
 	"github.com/synadia-io/orbit.go/jetstreamext"
 
 	"keryx/events"
-	"keryx/internal/lifecycle"
 	"keryx/internal/sessionlog"
 )
 
@@ -69,10 +68,33 @@ func (t *term) forward(reply string, m sessionlog.Stored) {
 	}
 }
 
-// output sends stored output chunks of an exec, then what is known of the rest.
-func (t *term) output(ctx context.Context, req *request) {
-	q := req.data.(events.Output)
-	end, err := t.outputPage(ctx, req, q)
+// output sends stored output chunks of an exec, then what is known of the rest. It is
+// where the executor that the exec was sent to writes it: what another executor wrote
+// under the same ids is not that exec's.
+func (t *term) output(req *request, q events.Output) {
+	p := req.caller.Profile
+	if !events.IsULID(string(q.Session)) || !events.IsULID(string(q.Exec)) {
+		t.fail(req, events.Errorf(events.CodeInvalid, "session and exec are ULIDs"))
+		return
+	}
+	l := t.sessions.lane(p, q.Session)
+	if l == nil {
+		t.fail(req, unknownSession(string(q.Session)))
+		return
+	}
+	t.onLane(req, l, func(ctx context.Context) {
+		executor, err := l.executorOf(ctx, q.Exec)
+		if err != nil {
+			t.fail(req, err)
+			return
+		}
+		subject := events.OutSubject(p, executor, q.Session, q.Exec)
+		t.inBackground(req, func(ctx context.Context, req *request) { t.sendOutput(ctx, req, q, subject) })
+	})
+}
+
+func (t *term) sendOutput(ctx context.Context, req *request, q events.Output, subject string) {
+	end, err := t.outputPage(ctx, req, q, subject)
 	if err != nil {
 		t.fail(req, fmt.Errorf("read output of %s: %w", q.Exec, err))
 		return
@@ -80,33 +102,10 @@ func (t *term) output(ctx context.Context, req *request) {
 	t.answerEnd(req.reply, end)
 }
 
-// outSubject is where the executor that an exec was sent to writes its output. What
-// another executor wrote under the same ids is not that exec's.
-func (t *term) outSubject(p events.Profile, q events.Output) (string, error) {
-	l := t.sessions.lane(p, q.Session)
-	if l == nil {
-		return "", unknownSession(string(q.Session))
-	}
-	var executor events.PrincipalName
-	var known bool
-	l.view(func(s *lifecycle.State) { executor, known = s.ExecutorOf(q.Exec) })
-	if !known {
-		return "", events.Errorf(events.CodeUnknownExec, "session %s has no exec %s", q.Session, q.Exec)
-	}
-	return events.OutSubject(p, executor, q.Session, q.Exec), nil
-}
-
 // outputPageLimit bounds a page of output: chunks may have 64 KiB each.
 const outputPageLimit = 128
 
-func (t *term) outputPage(ctx context.Context, req *request, q events.Output) (events.OutputPage, error) {
-	if !events.IsULID(string(q.Session)) || !events.IsULID(string(q.Exec)) {
-		return events.OutputPage{}, events.Errorf(events.CodeInvalid, "session and exec are ULIDs")
-	}
-	subject, err := t.outSubject(req.caller.Profile, q)
-	if err != nil {
-		return events.OutputPage{}, err
-	}
+func (t *term) outputPage(ctx context.Context, req *request, q events.Output, subject string) (events.OutputPage, error) {
 	out, err := sessionlog.OpenStream(ctx, t.cfg.Conn, events.StreamOut)
 	if err != nil {
 		return events.OutputPage{}, err

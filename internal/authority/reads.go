@@ -36,23 +36,17 @@ func (t *term) read(req *request) {
 	case events.LogPage:
 		t.inBackground(req, t.logPage)
 	case events.Output:
-		t.inBackground(req, t.output)
+		t.output(req, d)
 	case events.TurnShow:
-		t.behindLane(req, t.sessions.byTurn(req.caller.Profile, d.Turn), func() {
-			t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.turn(ctx, req.caller.Profile, d.Turn)) })
-		})
+		t.turn(req, d.Turn)
 	case events.TurnList:
-		l, _, _ := t.resolve(req.caller.Profile, d.To) // turns itself says why there is none
-		t.behindLane(req, l, func() { t.reply(req)(t.turns(req.caller.Profile, d)) })
+		t.onSession(req, d.To, func(ctx context.Context, l *lane) (any, error) { return l.turnPage(ctx, d) })
 	case events.SessionList:
-		t.reply(req)(t.list(req.caller.Profile, d), nil)
+		t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.list(ctx, req.caller.Profile, d), nil) })
 	case events.SessionShow:
-		l, _, _ := t.resolve(req.caller.Profile, d.To) // show itself says why there is none
-		t.behindLane(req, l, func() { t.reply(req)(t.show(req.caller.Profile, d.To)) })
+		t.onSession(req, d.To, func(_ context.Context, l *lane) (any, error) { return t.show(l, d.To) })
 	case events.ReceiptShow:
-		t.behindLane(req, t.sessions.byReceipt(req.caller.Profile, d.ID), func() {
-			t.reply(req)(t.receipt(req.caller.Profile, d.ID))
-		})
+		t.receipt(req, d.ID)
 	case events.SelectTarget:
 		t.reply(req)(t.selectTarget(req.caller.Profile, d.Name))
 	case events.TargetList:
@@ -68,23 +62,30 @@ func (t *term) read(req *request) {
 	}
 }
 
-// behindLane answers a read after what the session's lane is doing now. An event is live
-// a moment before it is folded: who asks because of it shall not get an older state.
-func (t *term) behindLane(req *request, l *lane, answer func()) {
-	if l == nil {
-		answer()
-		return
-	}
+// onLane answers a read behind what the session's lane is doing now, with the state in
+// memory. An event is live a moment before it is folded: who asks because of it shall not
+// get an older state.
+func (t *term) onLane(req *request, l *lane, answer func(context.Context)) {
 	read := func(ctx context.Context) {
 		if err := l.catchUp(ctx); err != nil {
 			t.fail(req, err)
 			return
 		}
-		answer()
+		answer(ctx)
 	}
 	if !l.add(t.cfg.LaneQueue, read) {
 		t.refuse(req.reply, events.Errorf(events.CodeRateLimited, "%d commands wait for session %s already", t.cfg.LaneQueue, l.id))
 	}
+}
+
+// onSession answers a read about the session of an id or name.
+func (t *term) onSession(req *request, to string, answer func(context.Context, *lane) (any, error)) {
+	l, _, err := t.resolve(req.caller.Profile, to)
+	if err != nil {
+		t.fail(req, err)
+		return
+	}
+	t.onLane(req, l, func(ctx context.Context) { t.reply(req)(answer(ctx, l)) })
 }
 
 func (t *term) reply(req *request) func(any, error) {
@@ -97,7 +98,7 @@ func (t *term) reply(req *request) func(any, error) {
 	}
 }
 
-func (t *term) list(p events.Profile, q events.SessionList) events.Sessions {
+func (t *term) list(ctx context.Context, p events.Profile, q events.SessionList) events.Sessions {
 	limit := q.Limit
 	if limit <= 0 || limit > listLimit {
 		limit = listLimit
@@ -107,11 +108,9 @@ func (t *term) list(p events.Profile, q events.SessionList) events.Sessions {
 		if l.id <= q.After {
 			continue
 		}
-		var s events.SessionSummary
-		var known bool
-		l.view(func(st *lifecycle.State) { s, known = st.Summary(), st.Exists() })
+		s := l.summary(ctx)
 		t.fillHosts(p, &s)
-		if !known || !wanted(s, q) {
+		if s.Epoch == 0 || !wanted(s, q) {
 			continue
 		}
 		if len(out.Sessions) == limit {
@@ -137,33 +136,22 @@ func wanted(s events.SessionSummary, q events.SessionList) bool {
 	return q.Host == "" || slices.Contains(s.WantedHosts, q.Host)
 }
 
-func (t *term) show(p events.Profile, to string) (events.SessionView, error) {
-	l, _, err := t.resolve(p, to)
-	if err != nil {
-		return events.SessionView{}, err
+func (t *term) show(l *lane, to string) (events.SessionView, error) {
+	if !l.state.Exists() {
+		return events.SessionView{}, unknownSession(to)
 	}
-	var v events.SessionView
-	var known bool
-	l.view(func(s *lifecycle.State) { v, known = s.View(), s.Exists() })
-	if !known {
-		return v, unknownSession(to)
-	}
-	t.fillHosts(p, &v.SessionSummary)
+	v := l.state.View()
+	t.fillHosts(l.profile, &v.SessionSummary)
 	return v, nil
 }
 
-func (t *term) receipt(p events.Profile, id events.ReceiptID) (events.Receipt, error) {
-	l := t.sessions.byReceipt(p, id)
+func (t *term) receipt(req *request, id events.ReceiptID) {
+	l := t.sessions.byReceipt(req.caller.Profile, id)
 	if l == nil {
-		return events.Receipt{}, unknownReceipt(id)
+		t.fail(req, unknownReceipt(id))
+		return
 	}
-	var r events.Receipt
-	var ok bool
-	l.view(func(s *lifecycle.State) { r, ok = s.Receipt(id) })
-	if !ok {
-		return r, unknownReceipt(id)
-	}
-	return r, nil
+	t.onLane(req, l, func(ctx context.Context) { t.reply(req)(l.receipt(ctx, id)) })
 }
 
 func (t *term) targetList(p events.Profile) events.Targets {
@@ -220,32 +208,35 @@ func (t *term) tip(p events.Profile, scope events.Scope) (events.Tip, bool) {
 	if l == nil {
 		return tip, false
 	}
-	l.view(func(s *lifecycle.State) { tip.Sequence, tip.Ordinal = s.LastSequence, s.LastOrdinal })
+	if !l.view(func(s *lifecycle.State) { tip.Sequence, tip.Ordinal = s.LastSequence, s.LastOrdinal }) {
+		b, _ := l.glance()
+		tip.Sequence, tip.Ordinal = b.Summary.LastSeq, b.Summary.LastOrd
+	}
 	return tip, tip.Sequence != 0
 }
 
 // turnsLimit is how many turns a page has unless it says otherwise.
 const turnsLimit = 100
 
-func (t *term) turns(p events.Profile, q events.TurnList) (events.TurnPage, error) {
-	l, _, err := t.resolve(p, q.To)
-	if err != nil {
-		return events.TurnPage{}, err
+// turn reads what is known of a turn: its place from the fold, its words from the log.
+func (t *term) turn(req *request, id events.TurnID) {
+	l := t.sessions.byTurn(req.caller.Profile, id)
+	if l == nil {
+		t.fail(req, unknownTurn(id))
+		return
 	}
-	var page events.TurnPage
-	l.view(func(s *lifecycle.State) { page.Turns, page.More = s.TurnList(q.Before, orInt(q.Limit, turnsLimit)) })
-	return page, nil
+	t.onLane(req, l, func(ctx context.Context) {
+		e, err := l.turnEntry(ctx, id)
+		if err != nil {
+			t.fail(req, err)
+			return
+		}
+		t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(l.turnView(ctx, e)) })
+	})
 }
 
-// turn reads what is known of a turn: its place from the fold, its words from the log.
-func (t *term) turn(ctx context.Context, p events.Profile, id events.TurnID) (events.TurnView, error) {
-	l := t.sessions.byTurn(p, id)
-	if l == nil {
-		return events.TurnView{}, events.Errorf(events.CodeUnknownTurn, "no session has the turn %s", id)
-	}
-	var e lifecycle.TurnEntry
-	l.view(func(s *lifecycle.State) { e, _ = s.TurnEntry(id) })
-	v := events.TurnView{Turn: id, Session: l.id, Epoch: e.Epoch, State: events.TurnRunning}
+func (l *lane) turnView(ctx context.Context, e lifecycle.TurnEntry) (events.TurnView, error) {
+	v := events.TurnView{Turn: e.Turn, Session: l.id, Epoch: e.Epoch, State: events.TurnRunning}
 	for _, seq := range []events.Sequence{e.StartSequence, e.EndSequence, e.LateSequence} {
 		if seq == 0 {
 			continue

@@ -35,7 +35,7 @@ func (l *lane) remember(key reminderKey, tell func(), unmet func(*lifecycle.Stat
 // repeat tells what is due again and returns when to look next; zero for never.
 func (l *lane) repeat(now time.Time) (next time.Time) {
 	for key, r := range l.reminders {
-		if !r.unmet(&l.state) {
+		if !r.unmet(l.state) {
 			delete(l.reminders, key)
 			continue
 		}

@@ -203,7 +203,7 @@ func (t *term) named(p events.Profile, e nameEntry) *lane {
 		return l
 	}
 	l := newLane(t, p, e.record.Session)
-	l.unread = true
+	l.state, l.stale = nil, true
 	return t.sessions.put(l)
 }
 

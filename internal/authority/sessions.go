@@ -18,26 +18,18 @@ type nameEntry struct {
 // sessionIndex finds lanes by session, name, receipt and turn. It is a projection of
 // the log, filled at the beginning of a term and by every commit.
 type sessionIndex struct {
-	mu       sync.RWMutex
-	lanes    map[events.SessionID]*lane
-	names    map[string]nameEntry // by id subject
-	receipts map[events.ReceiptID]*lane
-	turns    map[events.TurnID]*lane
-	tasks    map[taskKey]*lane
-}
-
-type taskKey struct {
-	profile events.Profile
-	task    events.TaskID
+	mu    sync.RWMutex
+	lanes map[events.SessionID]*lane
+	slots []*lane              // by place; a lane that was dropped leaves nil
+	names map[string]nameEntry // by id subject
+	ids   *idIndex
 }
 
 func newSessionIndex() *sessionIndex {
 	return &sessionIndex{
-		lanes:    make(map[events.SessionID]*lane),
-		names:    make(map[string]nameEntry),
-		receipts: make(map[events.ReceiptID]*lane),
-		turns:    make(map[events.TurnID]*lane),
-		tasks:    make(map[taskKey]*lane),
+		lanes: make(map[events.SessionID]*lane),
+		names: make(map[string]nameEntry),
+		ids:   newIDIndex(),
 	}
 }
 
@@ -66,18 +58,21 @@ func (x *sessionIndex) put(l *lane) *lane {
 		return cur
 	}
 	x.lanes[l.id] = l
+	l.slot = len(x.slots)
+	x.slots = append(x.slots, l)
 	return l
 }
 
 // dropUnborn forgets a lane whose first event could not be appended.
 func (x *sessionIndex) dropUnborn(l *lane) {
-	if l.state.Exists() {
+	if l.state == nil || l.state.Exists() {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.lanes[l.id] == l && !l.unread {
+	if x.lanes[l.id] == l {
 		delete(x.lanes, l.id)
+		x.slots[l.slot] = nil
 	}
 }
 
@@ -103,45 +98,44 @@ func (x *sessionIndex) setNameAt(subject string, e nameEntry) {
 }
 
 func (x *sessionIndex) byReceipt(p events.Profile, id events.ReceiptID) *lane {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return ofProfile(x.receipts[id], p)
+	return x.byID(idReceipt, p, string(id))
 }
 
 func (x *sessionIndex) byTurn(p events.Profile, id events.TurnID) *lane {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return ofProfile(x.turns[id], p)
+	return x.byID(idTurn, p, string(id))
 }
 
 func (x *sessionIndex) byTask(p events.Profile, id events.TaskID) *lane {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.tasks[taskKey{p, id}]
+	return x.byID(idTask, p, string(id))
 }
 
-func ofProfile(l *lane, p events.Profile) *lane {
-	if l == nil || l.profile != p {
+// byID returns the lane of the session that should know an id, or nil.
+func (x *sessionIndex) byID(kind idKind, p events.Profile, id string) *lane {
+	slot, ok := x.ids.find(kind, p, id)
+	if !ok {
 		return nil
 	}
-	return l
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if l := x.slots[slot]; l != nil && l.profile == p {
+		return l
+	}
+	return nil
 }
 
 // note indexes what an event brings that can be asked for by id. data is the event's
-// data struct.
+// data struct. The lane has been put.
 func (x *sessionIndex) note(l *lane, data any) {
 	switch d := data.(type) {
 	case events.ContinuationQueued:
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.receipts[d.Item.Receipt] = l
+		x.ids.put(idReceipt, l.profile, string(d.Item.Receipt), l.slot)
 	case events.TurnStarted:
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.turns[d.Turn] = l
+		x.ids.put(idTurn, l.profile, string(d.Turn), l.slot)
 		if d.TaskID != "" {
-			x.tasks[taskKey{l.profile, d.TaskID}] = l
+			x.ids.put(idTask, l.profile, string(d.TaskID), l.slot)
 		}
+	case events.ExecRequested:
+		x.ids.put(idExec, l.profile, string(d.Exec), l.slot)
 	}
 }
 
@@ -149,15 +143,21 @@ func (x *sessionIndex) note(l *lane, data any) {
 func dataOf(r events.Record) any {
 	switch r.Type {
 	case events.TypeContinuationQueued:
-		if d, err := events.DataOf[events.ContinuationQueued](r); err == nil {
-			return d
-		}
+		return dataAs[events.ContinuationQueued](r)
 	case events.TypeTurnStarted:
-		if d, err := events.DataOf[events.TurnStarted](r); err == nil {
-			return d
-		}
+		return dataAs[events.TurnStarted](r)
+	case events.TypeExecRequested:
+		return dataAs[events.ExecRequested](r)
 	}
-	return nil // also when it cannot be decoded: the fold has said so
+	return nil
+}
+
+func dataAs[T any](r events.Record) any {
+	d, err := events.DataOf[T](r)
+	if err != nil {
+		return nil // the fold has said so
+	}
+	return d
 }
 
 // all returns the lanes of a profile in order of session id; of every profile if p

@@ -43,6 +43,7 @@ type term struct {
 	reads    *semaphore.Weighted
 	intake   *nats.Subscription
 	gatherer *gatherer
+	begun    time.Time
 }
 
 func newTerm(cfg Config) (*term, error) {
@@ -50,7 +51,7 @@ func newTerm(cfg Config) (*term, error) {
 		cfg: cfg, logger: cfg.Logger,
 		sessions: newSessionIndex(), wakeups: alarm.New[*lane](),
 		limits: newLimits(cfg.CommandRate), reads: semaphore.NewWeighted(readers),
-		lanes: newGroup(), services: newGroup(),
+		lanes: newGroup(), services: newGroup(), begun: time.Now(),
 	}
 	t.profiles = newProfileIndex(t)
 	t.work, t.stopWork = context.WithCancel(context.Background())
@@ -74,6 +75,7 @@ func (t *term) start(ctx context.Context) error {
 	if !t.cfg.Offline {
 		t.services.start(t.runWakeups)
 		t.services.start(t.runGranter)
+		t.services.start(t.runSweeps)
 		t.resume(ctx)
 	}
 	sub, err := t.cfg.Conn.Subscribe(events.PatternCmd, t.take)
@@ -97,7 +99,7 @@ func (t *term) runWakeups() {
 		if !ok {
 			return
 		}
-		l.add(0, func(context.Context) {}) // settling is all the job there is
+		l.add(0, func(ctx context.Context) { l.awake(ctx) }) // and then settles
 	}
 }
 
@@ -110,6 +112,9 @@ func (t *term) wake(l *lane, at time.Time) {
 	}
 	t.wakeups.Set(l, wall(at))
 }
+
+// uptime is the term's own clock.
+func (t *term) uptime() time.Duration { return time.Since(t.begun) }
 
 func wall(at time.Time) time.Duration { return time.Duration(at.UnixNano()) }
 

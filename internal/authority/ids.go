@@ -1,0 +1,66 @@
+package authority
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sync"
+
+	"keryx/events"
+)
+
+// idKind tells apart what is asked for by an id alone.
+type idKind byte
+
+const (
+	idReceipt idKind = 'r'
+	idTurn    idKind = 't'
+	idTask    idKind = 'k'
+	idExec    idKind = 'x'
+)
+
+// idHash is the first 64 bits of the SHA-256 of kind, profile and id: what the index
+// finds is looked for in the session itself, so two of one hash do no harm.
+type idHash uint64
+
+func hashID(kind idKind, p events.Profile, id string) idHash {
+	sum := sha256.Sum256([]byte(string(kind) + string(p) + "\x00" + id))
+	return idHash(binary.BigEndian.Uint64(sum[:]))
+}
+
+// foundID is an entry of the index: the place of the session that an id is of.
+type foundID struct {
+	hash idHash
+	slot int
+}
+
+// idIndex leads from receipts, turns, tasks and execs to their sessions: 12 bytes an id
+// instead of what they are about, which is in memory for the newest and in the log for
+// all. It is safe for concurrent use.
+type idIndex struct {
+	mu    sync.RWMutex
+	slots map[idHash]uint32
+	fresh []foundID // added since they were last taken
+}
+
+func newIDIndex() *idIndex { return &idIndex{slots: make(map[idHash]uint32)} }
+
+// put notes that an id is of a session. An id belongs to the first that has it, but a
+// task to the last.
+func (x *idIndex) put(kind idKind, p events.Profile, id string, slot int) {
+	h := hashID(kind, p, id)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if cur, ok := x.slots[h]; ok && (kind != idTask || int(cur) == slot) {
+		return
+	}
+	x.slots[h] = uint32(slot) //nolint:gosec // a place in a slice
+	x.fresh = append(x.fresh, foundID{h, slot})
+}
+
+// find returns the place of the session that an id is of.
+func (x *idIndex) find(kind idKind, p events.Profile, id string) (slot int, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	n, ok := x.slots[hashID(kind, p, id)]
+	return int(n), ok
+}
