@@ -89,9 +89,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	if err := errors.Join(b.lock.announce(b.URL()), writeRun(b.cfg.Dir, b.URL())); err != nil {
 		return err
 	}
-	if b.watcher, err = watchPrincipals(ctx, b); err != nil {
-		return err
-	}
+	b.watcher = watchPrincipals(ctx, b)
 	b.socket, err = serveOperators(b)
 	return err
 }

@@ -35,7 +35,7 @@ func (b *Broker) stop() error {
 		errs = append(errs, b.socket.close())
 	}
 	if b.watcher != nil {
-		errs = append(errs, b.watcher.close())
+		b.watcher.close()
 	}
 	if b.space != nil {
 		b.space.close()
