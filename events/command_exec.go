@@ -6,6 +6,7 @@ type RegisterTarget struct {
 	Spec       TargetSpec `json:"spec"`
 	Instance   Instance   `json:"instance"`
 	LeaseFence Fence      `json:"lease_fence"`
+	TargetCondition
 }
 
 // WithdrawTarget takes back a target. Answer: [Done].
@@ -26,6 +27,8 @@ type TargetList struct{}
 // Targets is the list of targets.
 type Targets struct {
 	Targets []TargetRegistered `json:"targets"`
+	// States are theirs, in the same order.
+	States []TargetState `json:"states,omitempty"`
 }
 
 // StartExec runs a command in a selected target for a session. Sent by the attached

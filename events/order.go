@@ -17,5 +17,6 @@ func Orders() []OrderEntry {
 		{"keryx.order.start.v1", fresh[StartOrder]},
 		{"keryx.order.stop.v1", fresh[StopOrder]},
 		{"keryx.order.control.v1", fresh[ControlOrder]},
+		{"keryx.order.release.v1", fresh[ReleaseOrder]},
 	}
 }

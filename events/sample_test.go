@@ -85,7 +85,7 @@ var samplesByName = map[string]any{
 	"bytes": 6, "missing_bytes": 1, "ttl_ms": 15000, "in_ms": 60000, "lease_ttl_ms": 15000, "deadline_ms": 5000, "delay_ms": 1000, "duration_ms": 12,
 	"timeout_ms": 60000, "grace_ms": 5000, "age_ms": 4000, "idle_ttl_ms": 3600000, "host_gone_ms": 60000,
 	"generation": 1, "access_epoch": 0, "stored": 7, "from": 3, "chunk.to": 4, "env_set": map[string]string{"LANG": "C"},
-	"authoritative_env": "HTTPS_PROXY", "runtime_dir": "/run/keryx", "command": "true", "argv_prefix": "rm",
+	"authoritative_env": "HTTPS_PROXY", "limits_unenforced": "pids", "runtime_dir": "/run/keryx", "command": "true", "argv_prefix": "rm",
 	"cpu_milli": 1500, "memory_bytes": 536870912, "pids": 256,
 	"path": "/to", "details": map[string]string{"host": "shell"},
 }

@@ -127,6 +127,7 @@ const (
 	ExecStart   ExecVerb = "start"
 	ExecStop    ExecVerb = "stop"
 	ExecControl ExecVerb = "control"
+	ExecRelease ExecVerb = "release"
 )
 
 // HostSubject returns kx.host.<profile>.<principal>.<instance>.<verb>.

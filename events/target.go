@@ -95,6 +95,47 @@ type TargetRegistered struct {
 	Instance   Instance      `json:"instance"`
 	Generation uint64        `json:"generation"`
 	LeaseFence Fence         `json:"lease_fence,omitzero"`
+	TargetCondition
+}
+
+// TargetCondition is what its executor finds of a target. The zero value is a target that
+// can be used as it is declared.
+type TargetCondition struct {
+	// Fault says why the target cannot be used now: its own check, its runtime directory.
+	Fault *Error `json:"fault,omitempty"`
+	// ConfigFault says why what was declared last is not in force; what was before is.
+	ConfigFault *Error `json:"config_fault,omitempty"`
+	// LimitsUnenforced names the limits that the executor cannot enforce.
+	LimitsUnenforced []string `json:"limits_unenforced,omitempty"`
+}
+
+// TargetReported says that the condition of a registered target has changed (scope _profile).
+type TargetReported struct {
+	Name       TargetName    `json:"name"`
+	Executor   PrincipalName `json:"executor"`
+	Instance   Instance      `json:"instance"`
+	Generation uint64        `json:"generation"`
+	TargetCondition
+}
+
+// TargetAttached says that a session has an exclusive target to itself (scope _profile):
+// until it is detached, until its epoch ends, or as long as the executor instance has it.
+type TargetAttached struct {
+	Name     TargetName    `json:"name"`
+	Executor PrincipalName `json:"executor"`
+	Instance Instance      `json:"instance"`
+	Session  SessionID     `json:"session"`
+	Epoch    Epoch         `json:"epoch"`
+}
+
+// TargetDetached ends what [TargetAttached] began (scope _profile).
+type TargetDetached struct {
+	Name     TargetName    `json:"name"`
+	Executor PrincipalName `json:"executor"`
+	Instance Instance      `json:"instance"`
+	Session  SessionID     `json:"session"`
+	Epoch    Epoch         `json:"epoch"`
+	Reason   string        `json:"reason"`
 }
 
 // TargetWithdrawn takes a target away (scope _profile).

@@ -71,6 +71,9 @@ const (
 
 	TypeTargetRegistered Type = "keryx.target.registered.v1"
 	TypeTargetWithdrawn  Type = "keryx.target.withdrawn.v1"
+	TypeTargetReported   Type = "keryx.target.reported.v1"
+	TypeTargetAttached   Type = "keryx.target.attached.v1"
+	TypeTargetDetached   Type = "keryx.target.detached.v1"
 	// TypeTargetControlChanged: see [TargetControlChanged].
 	TypeTargetControlChanged Type = "keryx.target.control_changed.v1"
 
@@ -118,6 +121,10 @@ const (
 
 	CmdTargetRegister Type = "keryx.cmd.target.register.v1"
 	CmdTargetWithdraw Type = "keryx.cmd.target.withdraw.v1"
+	CmdTargetReport   Type = "keryx.cmd.target.report.v1"
+	CmdTargetAttached Type = "keryx.cmd.target.report_attached.v1"
+	CmdTargetDetached Type = "keryx.cmd.target.report_detached.v1"
+	CmdTargetDetach   Type = "keryx.cmd.target.detach.v1"
 	CmdTargetControl  Type = "keryx.cmd.target.control.v1"
 	CmdTargetSelect   Type = "keryx.cmd.target.select.v1"
 	CmdTargetList     Type = "keryx.cmd.target.list.v1"

@@ -182,7 +182,7 @@ func (l *lane) command(req *request) (lifecycle.Command, error) {
 		}
 	}
 	if start, ok := req.data.(events.StartExec); ok {
-		if err := l.t.checkSelection(l.profile, start.Selection); err != nil {
+		if err := l.t.checkSelection(l.profile, l.id, start.Selection); err != nil {
 			if _, answered := l.state.Answer(req.id); !answered {
 				return cmd, err
 			}

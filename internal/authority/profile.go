@@ -111,7 +111,7 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 			return nil, false
 		}
 		answer = sel
-	case events.TypeTargetWithdrawn:
+	case events.TypeTargetWithdrawn, events.TypeTargetReported, events.TypeTargetAttached, events.TypeTargetDetached:
 		answer = events.Done{Sequence: rec.Sequence}
 	case events.TypeTokenAdded:
 		d, err := events.DataOf[events.TokenAdded](rec)
@@ -261,85 +261,11 @@ func (l *profileLane) command(ctx context.Context, req *request) (any, error) {
 	if a, ok := l.answers[req.id]; ok {
 		return a, nil
 	}
-	switch d := req.data.(type) {
-	case events.RegisterTarget:
-		if err := l.t.checkTargetLease(req.caller, d); err != nil {
-			return nil, err
-		}
-		fact, sel, err := l.targets.Register(req.caller.Name, d)
-		if err != nil || fact == nil {
-			return sel, err
-		}
-		return sel, l.append(ctx, originOf(req), events.TypeTargetRegistered, *fact)
-	case events.WithdrawTarget:
-		fact := l.targets.Withdraw(req.caller.Name, d)
-		if fact == nil {
-			return events.Done{}, nil
-		}
-		return events.Done{}, l.append(ctx, originOf(req), events.TypeTargetWithdrawn, *fact)
-	case events.ControlTarget:
-		return l.control(ctx, req, d)
+	if a, ok, err := l.targetCommand(ctx, req); ok {
+		return a, err
 	}
 	if d, ok := req.data.(events.RevokeLease); ok {
 		return l.revoke(ctx, req, d)
 	}
 	return l.tokenCommand(ctx, req)
-}
-
-// control changes who may type into a target and tells its executor, which learns it by the
-// next frame or order of the new access epoch, too, should it not hear of it.
-func (l *profileLane) control(ctx context.Context, req *request, d events.ControlTarget) (any, error) {
-	fact, sel, err := l.targets.Control(req.caller.Name, d)
-	if err != nil || fact == nil {
-		return sel, err
-	}
-	if err := l.append(ctx, originOf(req), events.TypeTargetControlChanged, *fact); err != nil {
-		return nil, err
-	}
-	l.t.tell(events.ExecSubject(l.profile, sel.Executor, sel.Instance, events.ExecControl), targets.ControlOrder(sel), trace{})
-	return sel, nil
-}
-
-// checkTargetLease returns nil if the caller's instance holds the lease of the target
-// it registers.
-func (t *term) checkTargetLease(caller events.Principal, d events.RegisterTarget) error {
-	key := events.LeaseKey{Profile: caller.Profile, Kind: events.LeaseTarget, Name: string(d.Spec.Name)}
-	if err := d.Spec.Name.Validate(); err != nil {
-		return &events.Error{Code: events.CodeInvalid, Path: "/spec/name", Message: err.Error()}
-	}
-	rec, fence, ok := t.granter.Current(key)
-	if !ok || rec.State != events.LeaseHeld || rec.Holder != caller.Name || rec.Instance != d.Instance || fence != d.LeaseFence {
-		return events.Errorf(events.CodeLeaseLost, "%s does not hold %s under fence %s", caller.Name, key, d.LeaseFence)
-	}
-	return nil
-}
-
-// selectTarget returns what pins a target now: registered, and its executor's lease
-// held.
-func (t *term) selectTarget(p events.Profile, name events.TargetName) (events.Selection, error) {
-	l := t.profiles.get(p)
-	l.stateMu.RLock()
-	sel, err := l.targets.Select(name)
-	l.stateMu.RUnlock()
-	if err != nil {
-		return sel, err
-	}
-	rec, _, ok := t.granter.Current(events.LeaseKey{Profile: p, Kind: events.LeaseTarget, Name: string(name)})
-	if !ok || rec.State != events.LeaseHeld || rec.Instance != sel.Instance {
-		return sel, events.Errorf(events.CodeUnknownTarget, "target %q is registered, but its executor %s is not there now", name, sel.Executor)
-	}
-	return sel, nil
-}
-
-// checkSelection refuses a start whose target moved since it was selected.
-func (t *term) checkSelection(p events.Profile, sel events.Selection) error {
-	l := t.profiles.get(p)
-	l.stateMu.RLock()
-	err := l.targets.Check(sel)
-	l.stateMu.RUnlock()
-	if err != nil {
-		return err
-	}
-	_, err = t.selectTarget(p, sel.Target)
-	return err
 }

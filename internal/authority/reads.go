@@ -154,13 +154,6 @@ func (t *term) receipt(req *request, id events.ReceiptID) {
 	t.onLane(req, l, func(ctx context.Context) { t.reply(req)(l.receipt(ctx, id)) })
 }
 
-func (t *term) targetList(p events.Profile) events.Targets {
-	l := t.profiles.get(p)
-	l.stateMu.RLock()
-	defer l.stateMu.RUnlock()
-	return events.Targets{Targets: l.targets.List()}
-}
-
 func (t *term) tips(p events.Profile, q events.LogTips) events.Tips {
 	out := events.Tips{Tips: []events.Tip{}}
 	if len(q.Scopes) == 0 {

@@ -17,7 +17,9 @@ func (t *term) dispatch(req *request) {
 		return
 	}
 	switch req.data.(type) {
-	case events.RegisterTarget, events.WithdrawTarget, events.ControlTarget, events.RevokeLease, events.AddToken, events.RevokeToken:
+	case events.RegisterTarget, events.WithdrawTarget, events.ControlTarget, events.ReportTarget,
+		events.ReportTargetAttached, events.ReportTargetDetached, events.DetachTarget,
+		events.RevokeLease, events.AddToken, events.RevokeToken:
 		t.toProfile(req)
 	case events.AcquireLease, events.RenewLease, events.ReleaseLease:
 		t.inBackground(req, t.leaseCommand)

@@ -103,6 +103,16 @@ func (x *execs) end(id events.ExecID, kind events.Type, seq events.Sequence) boo
 	return true
 }
 
+// ExecsIn returns how many execs in a target have not ended.
+func (s *State) ExecsIn(t events.TargetName) (n int) {
+	for _, e := range s.execs.open {
+		if e.Request.Selection.Target == t {
+			n++
+		}
+	}
+	return n
+}
+
 // Concerns reports whether d ends an exec of the session.
 func (s *State) Concerns(d ExecutorLost) bool {
 	return slices.ContainsFunc(s.execs.open, func(e Exec) bool { return d.concerns(e.Request.Selection) })

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"keryx/events"
@@ -12,7 +13,37 @@ func tellTargetRegistered(d events.TargetRegistered) (string, tone) {
 	if d.Spec.Cwd != "" {
 		text += ", in directory " + d.Spec.Cwd
 	}
-	return text, plain
+	return tellCondition(text, d.TargetCondition)
+}
+
+func tellCondition(text string, c events.TargetCondition) (string, tone) {
+	how := plain
+	if len(c.LimitsUnenforced) > 0 {
+		text, how = text+", limits unenforced: "+strings.Join(c.LimitsUnenforced, ", "), warn
+	}
+	if c.ConfigFault != nil {
+		text, how = text+", declared anew but not in force: "+c.ConfigFault.Message, warn
+	}
+	if c.Fault != nil {
+		text, how = fmt.Sprintf("%s, cannot be used: %s: %s", text, c.Fault.Code, c.Fault.Message), bad
+	}
+	return text, how
+}
+
+func tellTargetReported(d events.TargetReported) (string, tone) {
+	text := fmt.Sprintf("%s at %s, generation %d", d.Name, d.Executor, d.Generation)
+	if d.Fault == nil {
+		text += ", ready"
+	}
+	return tellCondition(text, d.TargetCondition)
+}
+
+func tellTargetAttached(d events.TargetAttached) (string, tone) {
+	return fmt.Sprintf("%s at %s is session %s's alone, epoch %s", d.Name, d.Executor, d.Session, d.Epoch), plain
+}
+
+func tellTargetDetached(d events.TargetDetached) (string, tone) {
+	return fmt.Sprintf("%s at %s is free, session %s has it no longer: %s", d.Name, d.Executor, d.Session, d.Reason), plain
 }
 
 func tellTargetWithdrawn(d events.TargetWithdrawn) (string, tone) {

@@ -125,6 +125,9 @@ var tellers = map[events.Type]teller{
 	events.TypeExecLost:      of(tellExecLost),
 
 	events.TypeTargetRegistered:     of(tellTargetRegistered),
+	events.TypeTargetReported:       of(tellTargetReported),
+	events.TypeTargetAttached:       of(tellTargetAttached),
+	events.TypeTargetDetached:       of(tellTargetDetached),
 	events.TypeTargetWithdrawn:      of(tellTargetWithdrawn),
 	events.TypeTokenAdded:           of(tellTokenAdded),
 	events.TypeTokenRevoked:         of(tellTokenRevoked),

@@ -13,6 +13,7 @@ type State struct {
 	current     map[events.TargetName]events.TargetRegistered
 	generations map[events.TargetName]uint64
 	control     map[events.TargetName]control
+	holders     map[events.TargetName]events.TargetAttached
 }
 
 // control says who may type into a target. It outlives registrations, so that an access
@@ -32,6 +33,12 @@ func (s *State) Fold(r events.Record) error {
 		return s.foldWithdrawn(r)
 	case events.TypeTargetControlChanged:
 		return s.foldControl(r)
+	case events.TypeTargetReported:
+		return s.foldReported(r)
+	case events.TypeTargetAttached:
+		return s.foldAttached(r)
+	case events.TypeTargetDetached:
+		return s.foldDetached(r)
 	}
 	return nil
 }
@@ -46,6 +53,7 @@ func (s *State) foldRegistered(r events.Record) error {
 		s.generations = make(map[events.TargetName]uint64)
 	}
 	s.current[d.Spec.Name] = d
+	s.freeUnless(d)
 	s.generations[d.Spec.Name] = max(d.Generation, s.generations[d.Spec.Name])
 	return nil
 }
@@ -57,6 +65,7 @@ func (s *State) foldWithdrawn(r events.Record) error {
 	}
 	if cur, ok := s.current[d.Name]; ok && cur.Generation == d.Generation {
 		delete(s.current, d.Name)
+		delete(s.holders, d.Name)
 	}
 	return nil
 }
@@ -70,7 +79,7 @@ func (s *State) Register(by events.PrincipalName, c events.RegisterTarget) (*eve
 	}
 	next := events.TargetRegistered{
 		Spec: c.Spec, Executor: by, Instance: c.Instance, LeaseFence: c.LeaseFence,
-		Generation: s.generations[c.Spec.Name] + 1,
+		Generation: s.generations[c.Spec.Name] + 1, TargetCondition: c.TargetCondition,
 	}
 	if cur, ok := s.current[c.Spec.Name]; ok && sameRegistration(cur, next) {
 		return nil, s.selection(cur), nil
