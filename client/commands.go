@@ -148,10 +148,9 @@ func (c *Conn) SelectTarget(ctx context.Context, name events.TargetName) (events
 	return ask[events.Selection](ctx, c, events.CmdTargetSelect, events.SelectTarget{Name: name})
 }
 
-// Targets returns the profile's targets.
-func (c *Conn) Targets(ctx context.Context) ([]events.TargetRegistered, error) {
-	a, err := ask[events.Targets](ctx, c, events.CmdTargetList, events.TargetList{})
-	return a.Targets, err
+// Targets returns the profile's targets, with what is known of each.
+func (c *Conn) Targets(ctx context.Context) (events.Targets, error) {
+	return ask[events.Targets](ctx, c, events.CmdTargetList, events.TargetList{})
 }
 
 // ControlTarget takes over who may type into a target's terminals, or gives it back.
@@ -167,6 +166,31 @@ func (c *Conn) RegisterTarget(ctx context.Context, spec events.TargetSpec, fence
 // WithdrawTarget takes a target back.
 func (c *Conn) WithdrawTarget(ctx context.Context, name events.TargetName, reason string) error {
 	return c.Do(ctx, events.CmdTargetWithdraw, events.WithdrawTarget{Name: name, Instance: c.cfg.Instance, Reason: reason}, nil)
+}
+
+// ReportTarget says that the condition of a registered target has changed.
+func (c *Conn) ReportTarget(ctx context.Context, r events.ReportTarget) error {
+	r.Instance = c.cfg.Instance
+	return c.Do(ctx, events.CmdTargetReport, r, nil)
+}
+
+// ReportTargetAttached says that a session has an exclusive target of this instance.
+func (c *Conn) ReportTargetAttached(ctx context.Context, r events.ReportTargetAttached) error {
+	r.Instance = c.cfg.Instance
+	return c.Do(ctx, events.CmdTargetAttached, r, nil)
+}
+
+// ReportTargetDetached says that a session has it no longer.
+func (c *Conn) ReportTargetDetached(ctx context.Context, r events.ReportTargetDetached) error {
+	r.Instance = c.cfg.Instance
+	return c.Do(ctx, events.CmdTargetDetached, r, nil)
+}
+
+// DetachTarget gives an exclusive target back, for the session that has it. A host names
+// the fence of that session, an operator none. The error is *[events.Error] with code busy
+// while commands of the session run there.
+func (c *Conn) DetachTarget(ctx context.Context, name events.TargetName, fence events.Fence) error {
+	return c.Do(ctx, events.CmdTargetDetach, events.DetachTarget{Name: name, Fence: fence}, nil)
 }
 
 // StartExec runs a command for a session in a selected target.

@@ -89,8 +89,11 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 		}
 		entry, _ := events.Find(typ)
 		answer := entry.Answer()
-		if a, ok := answer.(*events.LeaseAnswer); ok {
-			a.Key = key // a zero key has no text
+		switch a := answer.(type) { // a zero key has no text
+		case *events.LeaseAnswer:
+			a.Key = key
+		case *events.RevokedLease:
+			a.Key = key
 		}
 		c.end(answer)
 	})
@@ -159,6 +162,17 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 		"select target":   func() error { _, err := conn.SelectTarget(ctx, "local"); return err },
 		"control":         func() error { _, err := conn.ControlTarget(ctx, events.ControlTarget{Name: "local"}); return err },
 		"targets":         func() error { _, err := conn.Targets(ctx); return err },
+		"control target":  func() error { _, err := conn.ControlTarget(ctx, events.ControlTarget{Name: "local"}); return err },
+		"detach target":   func() error { return conn.DetachTarget(ctx, "local", fence) },
+		"report target": func() error {
+			return conn.ReportTarget(ctx, events.ReportTarget{Name: "local", Generation: 1})
+		},
+		"report attached": func() error {
+			return conn.ReportTargetAttached(ctx, events.ReportTargetAttached{Name: "local", Session: id, Epoch: 1})
+		},
+		"report detached": func() error {
+			return conn.ReportTargetDetached(ctx, events.ReportTargetDetached{Name: "local", Session: id, Epoch: 1, Reason: "r"})
+		},
 		"start exec": func() error {
 			_, err := conn.StartExec(ctx, events.StartExec{Session: id, Fence: fence, Turn: turn, Selection: sel, Spec: events.ExecSpec{Argv: []string{"true"}}})
 			return err
@@ -189,9 +203,15 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 		"renew":   func() error { _, err := conn.RenewLeases(ctx, events.LeaseRef{Key: key, Fence: fence}); return err },
 		"release": func() error { return conn.ReleaseLease(ctx, events.LeaseRef{Key: key, Fence: fence}) },
 		"revoke":  func() error { _, err := conn.RevokeLease(ctx, key, "why"); return err },
-		"leases":  func() error { _, err := conn.Leases(ctx); return err },
-		"page":    func() error { _, err := conn.Page(ctx, id.Scope(), 1, 10); return err },
-		"tips":    func() error { _, err := conn.Tips(ctx, id.Scope()); return err },
+		"add token": func() error {
+			_, err := conn.AddToken(ctx, events.AddToken{Name: "web", Role: events.RoleHost, Digest: sum})
+			return err
+		},
+		"revoke token": func() error { _, err := conn.RevokeToken(ctx, "web", "r"); return err },
+		"tokens":       func() error { _, err := conn.Tokens(ctx); return err },
+		"leases":       func() error { _, err := conn.Leases(ctx); return err },
+		"page":         func() error { _, err := conn.Page(ctx, id.Scope(), 1, 10); return err },
+		"tips":         func() error { _, err := conn.Tips(ctx, id.Scope()); return err },
 	} {
 		if err := send(); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -57,6 +57,10 @@ every key goes to the command, Ctrl-C too, and the size follows.
 		},
 	}
 	f.flags(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("target", // fails only for a flag that is not there
+		func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return g.targetArg(cmd, nil, prefix)
+		})
 	return cmd
 }
 

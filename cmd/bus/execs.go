@@ -138,37 +138,3 @@ func (g *global) execArgs(cmd *cobra.Command, args []string, prefix string) ([]s
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
-
-func newTargets(g *global) *cobra.Command {
-	return &cobra.Command{
-		Use:     "targets",
-		Short:   "List the targets of a profile and who runs them",
-		Example: "  bus targets\n  bus targets --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
-				all, err := c.Targets(ctx)
-				if err != nil {
-					return err
-				}
-				return g.printTargets(cmd, all)
-			})
-		},
-	}
-}
-
-func (g *global) printTargets(cmd *cobra.Command, all []events.TargetRegistered) error {
-	if g.json {
-		for _, t := range all {
-			if err := cli.PrintJSON(cmd.OutOrStdout(), t); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	table := cli.NewTable(cmd.OutOrStdout(), "TARGET", "KIND", "EXECUTOR", "GENERATION", "FENCE", "USER", "CWD")
-	for _, t := range all {
-		table.Row(string(t.Spec.Name), t.Spec.Kind, string(t.Executor), fmt.Sprint(t.Generation), t.LeaseFence.String(), t.Spec.User, t.Spec.Cwd)
-	}
-	return table.Close()
-}

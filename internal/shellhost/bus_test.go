@@ -268,7 +268,7 @@ func TestTheExecutorsStopEndsTheTurn(t *testing.T) {
 		t.Errorf("turn is %+v", v)
 	}
 	targets, err := c.gateway.Targets(t.Context())
-	if err != nil || len(targets) != 0 {
+	if err != nil || len(targets.Targets) != 0 {
 		t.Errorf("targets are %+v, %v", targets, err)
 	}
 }
