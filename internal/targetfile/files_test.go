@@ -79,7 +79,7 @@ func TestFiles_that_were_never_good_declare_nothing(t *testing.T) {
 	t.Parallel()
 	d := &directory{t: t, files: targetfile.Files{Dir: t.TempDir()}}
 	d.write("a.yaml", "name: a\n")
-	d.write("b.yaml", "nmae: b\n")
+	d.write("b.yaml", "label: b\n")
 	d.want([]string{"a "}, "b.yaml:1:1: ")
 }
 

@@ -71,7 +71,7 @@ func TestParse_names_file_line_and_column_of_what_is_wrong(t *testing.T) {
 		"only a comment":            {"# a\n", "", "no target"},
 		"not a mapping":             {"- a\n", "1:1", "this is a list"},
 		"broken syntax":             {"name: work\nenv_unset: [A\n", "2:", "not found"},
-		"an unknown key":            {"name: work\nnmae: x\n", "2:1", `unknown key "nmae"`},
+		"an unknown key":            {"name: work\nlabel: x\n", "2:1", `unknown key "label"`},
 		"an unknown key below":      {"name: work\nlimits:\n  memory: 1\n", "3:3", `unknown key "memory"`},
 		"a key twice":               {"name: work\nname: work\n", "2:1", "already defined"},
 		"a number for text":         {"name: work\ncwd: 1\n", "2:6", "this is a number (quote it to make it text); text expected"},
