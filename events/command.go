@@ -22,6 +22,26 @@ type Alias struct {
 	Names Names  `json:"names"`
 }
 
+// SetPolicy changes a session's policy; what is absent stays as it is. Sent by operators.
+// Answer: [PolicyAnswer].
+type SetPolicy struct {
+	To string `json:"to"`
+	// Peers opens the session to items of kind peer, or closes it.
+	Peers *bool `json:"peers,omitempty"`
+	// Approvers replaces the list; an empty one clears it.
+	Approvers *[]PlatformUser `json:"approvers,omitempty"`
+	// ToolDefault says what happens to a tool when those asked say nothing in time.
+	ToolDefault *ToolDefault `json:"tool_default,omitempty"`
+	// Hosts replaces the list; an empty one means the profile's default hosts.
+	Hosts *[]PrincipalName `json:"hosts,omitempty"`
+}
+
+// PolicyAnswer answers [SetPolicy] with the policy from now on.
+type PolicyAnswer struct {
+	Session SessionID `json:"session"`
+	Policy  Policy    `json:"policy"`
+}
+
 // Attach makes the calling host instance the driver of a session. Answer: [Attached].
 type Attach struct {
 	Session      SessionID    `json:"session"`

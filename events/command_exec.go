@@ -39,11 +39,16 @@ type StartExec struct {
 	Turn      TurnID    `json:"turn,omitempty"`
 	Selection Selection `json:"selection"`
 	Spec      ExecSpec  `json:"spec"`
+	// Ask: true wants a person's word first, where the target's policy leaves that to
+	// the requester.
+	Ask bool `json:"ask,omitempty"`
 }
 
 // ExecAnswer answers [StartExec] and [StopExec].
 type ExecAnswer struct {
 	Exec ExecID `json:"exec"`
+	// Approval is what the exec waits for; absent when it is started at once.
+	Approval ApprovalID `json:"approval,omitempty"`
 	// OutSubject is where the output appears.
 	OutSubject string `json:"out_subject"`
 }

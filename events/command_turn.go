@@ -57,6 +57,8 @@ type ExecView struct {
 	PID     int  `json:"pid,omitempty"`
 	// Background is true when the session is told of its end.
 	Background bool `json:"background,omitempty"`
+	// Awaiting is the approval without which it is not started.
+	Awaiting ApprovalID `json:"awaiting,omitempty"`
 }
 
 // Accept takes an offer as a turn, or a steer into the running turn, which it names.

@@ -35,6 +35,12 @@ const (
 	CodeEpochEnded          Code = "epoch_ended"
 	CodeStaleFence          Code = "stale_fence"
 	CodeStaleSelection      Code = "stale_selection"
+	CodeUnknownApproval     Code = "unknown_approval"
+	CodeUnknownQuestion     Code = "unknown_question"
+	CodeAlreadyAnswered     Code = "already_answered"
+	CodeStaleApproval       Code = "stale_approval"
+	CodeApprovalDenied      Code = "approval_denied"
+	CodeApprovalExpired     Code = "approval_expired"
 	CodeTargetUnsupported   Code = "target_unsupported"
 	CodeBusy                Code = "busy"
 	CodeUnsupported         Code = "unsupported"
@@ -103,6 +109,12 @@ func Codes() []CodeInfo {
 		{CodeEpochEnded, "the name belongs to an epoch that has ended", false, true, 410},
 		{CodeStaleFence, "the caller no longer owns what it acts on: stop", false, true, 409},
 		{CodeStaleSelection, "the target changed since it was selected; nothing was started", false, true, 409},
+		{CodeUnknownApproval, "no approval has this id", false, true, 404},
+		{CodeUnknownQuestion, "no question has this id, or it was not put to the caller", false, true, 404},
+		{CodeAlreadyAnswered, "somebody answered before; the first answer stands", false, true, 409},
+		{CodeStaleApproval, "the action is not, or no longer, the one that was approved; nothing was started", false, true, 409},
+		{CodeApprovalDenied, "the action was not approved; nothing was started", false, true, 403},
+		{CodeApprovalExpired, "nobody approved the action in time; nothing was started", false, true, 410},
 		{CodeTargetUnsupported, "the runner cannot route to this target", false, true, 501},
 		{CodeBusy, "a turn runs and the mode does not wait", true, true, 409},
 		{CodeUnsupported, "the host or bus cannot do this mode and no downgrade was allowed", false, true, 501},

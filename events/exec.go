@@ -73,6 +73,17 @@ type ExecRequested struct {
 	Requester PrincipalName `json:"requester"`
 	Selection Selection     `json:"selection"`
 	Spec      ExecSpec      `json:"spec"`
+	// Approval is set when a person has to approve the action first: the executor is told
+	// once the approval was consumed.
+	Approval *ExecApproval `json:"approval,omitempty"`
+}
+
+// ExecApproval binds an exec to the approval of exactly this action.
+type ExecApproval struct {
+	ID ApprovalID `json:"id"`
+	// Digest is over all that was approved; see package approvals.
+	Digest         ActionDigest `json:"digest"`
+	PolicyRevision string       `json:"policy_revision"` // of the policy that asked for it
 }
 
 // ExecStarted says that the process runs.

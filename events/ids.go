@@ -31,6 +31,8 @@ type (
 	ReceiptID string
 	// ExecID names one process tree; a ULID minted by the bus.
 	ExecID string
+	// ApprovalID names one person's word on one action; a ULID minted by the bus.
+	ApprovalID string
 	// CommandID is the CloudEvents id of a command; a ULID minted by its sender.
 	CommandID string
 	// EventID is the CloudEvents id of an event; a ULID minted by the authority.
@@ -46,6 +48,8 @@ type (
 	RuntimeSessionID string
 	// AgentSessionID is what the agent calls its conversation now (session_id).
 	AgentSessionID string
+	// PlatformUser is a person as a gateway's platform knows them, e.g. "slack:U1".
+	PlatformUser string
 	// TaskID is the task of a turn.
 	TaskID string
 

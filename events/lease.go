@@ -14,6 +14,7 @@ const (
 	LeaseTarget  LeaseKind = "target"  // held by executors
 	LeaseSession LeaseKind = "session" // held by hosts
 	LeaseAccount LeaseKind = "account" // held by gateways
+	LeasePolicy  LeaseKind = "policy"  // held by who is asked before a tool runs: gateways, operators
 	LeaseBus     LeaseKind = "bus"     // held by the active authority
 )
 

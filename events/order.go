@@ -18,5 +18,6 @@ func Orders() []OrderEntry {
 		{"keryx.order.stop.v1", fresh[StopOrder]},
 		{"keryx.order.control.v1", fresh[ControlOrder]},
 		{"keryx.order.release.v1", fresh[ReleaseOrder]},
+		{"keryx.order.question.v1", fresh[PolicyQuestion]},
 	}
 }

@@ -20,6 +20,12 @@ func ExecAny(p Profile, n PrincipalName) string {
 	return join("kx", "exec", string(p), string(n)) + ".>"
 }
 
+// PolicyAny returns the pattern of everything put to any instance of one who is asked
+// before a tool runs.
+func PolicyAny(p Profile, n PrincipalName) string {
+	return join("kx", "policy", string(p), string(n)) + ".>"
+}
+
 // OutAll returns the pattern of all output in a profile.
 func OutAll(p Profile) string { return join("kx", "out", string(p)) + ".>" }
 

@@ -17,6 +17,7 @@ const (
 	anOffer    = "01JFFER0000000000000000000"
 	aReceipt   = "01JRECE1PT0000000000000000"
 	anExec     = "01JEXEC0000000000000000000"
+	anApproval = "01JAPPR0VA0000000000000000"
 	aCommand   = "01JC0MMAND0000000000000000"
 	aDigest    = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 )
@@ -31,6 +32,9 @@ var samplesByType = map[reflect.Type]any{
 	reflect.TypeFor[events.OfferID]():           events.OfferID(anOffer),
 	reflect.TypeFor[events.ReceiptID]():         events.ReceiptID(aReceipt),
 	reflect.TypeFor[events.ExecID]():            events.ExecID(anExec),
+	reflect.TypeFor[events.ApprovalID]():        events.ApprovalID(anApproval),
+	reflect.TypeFor[events.PlatformUser]():      events.PlatformUser("slack:U1"),
+	reflect.TypeFor[events.ActionDigest]():      events.ActionDigest(aDigest),
 	reflect.TypeFor[events.CommandID]():         events.CommandID(aCommand),
 	reflect.TypeFor[events.TargetName]():        events.TargetName("local"),
 	reflect.TypeFor[events.TokenName]():         events.TokenName("ci"),
@@ -69,6 +73,9 @@ var samplesByType = map[reflect.Type]any{
 
 	reflect.TypeFor[events.OnLeaseLoss]():      events.OnLeaseLossKeep,
 	reflect.TypeFor[events.ApprovalDecision](): events.ApprovalOnRequest,
+	reflect.TypeFor[events.ApprovalState]():    events.ApprovalStateConsumed,
+	reflect.TypeFor[events.ToolDefault]():      events.ToolDefaultDeny,
+	reflect.TypeFor[events.Verdict]():          events.VerdictDeny,
 	reflect.TypeFor[events.TokenState]():       events.TokenUsable,
 	reflect.TypeFor[events.Role]():             events.RoleGateway,
 }
@@ -87,6 +94,7 @@ var samplesByName = map[string]any{
 	"generation": 1, "access_epoch": 0, "stored": 7, "from": 3, "chunk.to": 4, "env_set": map[string]string{"LANG": "C"},
 	"authoritative_env": "HTTPS_PROXY", "limits_unenforced": "pids", "runtime_dir": "/run/keryx", "command": "true", "argv_prefix": "rm",
 	"cpu_milli": 1500, "memory_bytes": 536870912, "pids": 256,
+	"policy_revision": "5f3c9e0a1b2d4c6e", "why": "the policy of target local", "stdin_bytes": 6, "tool": "bash",
 	"path": "/to", "details": map[string]string{"host": "shell"},
 }
 

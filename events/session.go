@@ -30,6 +30,12 @@ type Policy struct {
 	Target TargetName `json:"target,omitempty"`
 	// Peers lets other principals send items of kind peer into the session.
 	Peers bool `json:"peers,omitempty"`
+	// Approvers are the platform users in whose name a gateway of the session may answer
+	// approvals, as that gateway names them. Hosts cannot set it.
+	Approvers []PlatformUser `json:"approvers,omitempty"`
+	// ToolDefault says what happens to a tool when those asked say nothing in time.
+	// Absent: auto.
+	ToolDefault ToolDefault `json:"tool_default,omitempty"`
 }
 
 // OwnedName is a name with who gave it and in which epoch. Current names lead to
@@ -125,6 +131,11 @@ type SessionRegistered struct {
 type SessionAliased struct {
 	Names Names         `json:"names"`
 	Owner PrincipalName `json:"owner"`
+}
+
+// SessionPolicyChanged replaces the session's policy, by an operator's command.
+type SessionPolicyChanged struct {
+	Policy Policy `json:"policy"` // the whole of it from now on
 }
 
 // SessionStarted is appended once per epoch, just before its first turn.

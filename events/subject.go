@@ -150,6 +150,12 @@ func ExecAll(p Profile, n PrincipalName, i Instance) string {
 	return join("kx", "exec", string(p), string(n), string(i)) + ".>"
 }
 
+// PolicySubject returns kx.policy.<profile>.<principal>.<instance>.ask, where one process
+// is asked before a tool runs.
+func PolicySubject(p Profile, n PrincipalName, i Instance) string {
+	return join("kx", "policy", string(p), string(n), string(i), "ask")
+}
+
 // OutSubject returns kx.out.<profile>.<executor>.<session>.<exec>.
 func OutSubject(p Profile, executor PrincipalName, s SessionID, e ExecID) string {
 	return join("kx", "out", string(p), string(executor), string(s), string(e))

@@ -47,6 +47,9 @@ var builders = map[string]struct {
 	"TypedTo":      {events.TypedTo, "kx.typed.a1.*.a2.*.*"},
 	"CmdSubject":   {func(p events.Profile, n events.PrincipalName) string { return command(p, n) }, "kx.cmd.a1.a2.turn.end"},
 	"LeaseSubject": {func(p events.Profile, k events.LeaseKind, n string) string { return lease(p, k, n) }, "kx.lease.a1.a2.a3"},
+	"PolicyAny":    {events.PolicyAny, "kx.policy.a1.a2.>"},
+
+	"PolicySubject": {events.PolicySubject, "kx.policy.a1.a2.a3.ask"},
 	"IDSubject": {func(p events.Profile, k events.NameKind) string {
 		return events.IDSubject(p, events.Name{Kind: k, Value: "v"})
 	}, "kx.id.a1.a2." + events.NameHash("v")},

@@ -50,6 +50,8 @@ const (
 	TypeSessionReset      Type = "keryx.session.reset.v1"
 	TypeSessionFinalized  Type = "keryx.session.finalized.v1"
 
+	TypeSessionPolicyChanged Type = "keryx.session.policy_changed.v1"
+
 	TypeTurnStarted      Type = "keryx.turn.started.v1"
 	TypeTurnSteered      Type = "keryx.turn.steered.v1"
 	TypeTurnEnded        Type = "keryx.turn.ended.v1"
@@ -86,8 +88,18 @@ const (
 	TypeExecExited    Type = "keryx.exec.exited.v1"
 	TypeExecLost      Type = "keryx.exec.lost.v1"
 
-	TypeTokenAdded   Type = "keryx.token.added.v1"
-	TypeTokenRevoked Type = "keryx.token.revoked.v1"
+	TypeTokenAdded          Type = "keryx.token.added.v1"
+	TypeTokenRevoked        Type = "keryx.token.revoked.v1"
+	TypeApprovalRequested   Type = "keryx.approval.requested.v1"
+	TypeApprovalGranted     Type = "keryx.approval.granted.v1"
+	TypeApprovalDenied      Type = "keryx.approval.denied.v1"
+	TypeApprovalExpired     Type = "keryx.approval.expired.v1"
+	TypeApprovalConsumed    Type = "keryx.approval.consumed.v1"
+	TypeApprovalInvalidated Type = "keryx.approval.invalidated.v1"
+
+	TypePolicyAsked    Type = "keryx.policy.asked.v1"
+	TypePolicyVoted    Type = "keryx.policy.voted.v1"
+	TypePolicyAnswered Type = "keryx.policy.answered.v1"
 
 	TypeAuditRefused   Type = "keryx.audit.refused.v1"
 	TypeStoreRegressed Type = "keryx.store.regressed.v1"
@@ -102,6 +114,7 @@ const (
 	CmdSessionReanchor Type = "keryx.cmd.session.reanchor.v1"
 	CmdSessionReset    Type = "keryx.cmd.session.reset.v1"
 	CmdSessionFinalize Type = "keryx.cmd.session.finalize.v1"
+	CmdSessionPolicy   Type = "keryx.cmd.session.policy.v1"
 	CmdSessionList     Type = "keryx.cmd.session.list.v1"
 	CmdSessionShow     Type = "keryx.cmd.session.show.v1"
 
@@ -136,6 +149,15 @@ const (
 	CmdExecReportExited  Type = "keryx.cmd.exec.report_exited.v1"
 	CmdExecReportLost    Type = "keryx.cmd.exec.report_lost.v1"
 	CmdExecOutput        Type = "keryx.cmd.exec.output.v1"
+
+	CmdApprovalGrant Type = "keryx.cmd.approval.grant.v1"
+	CmdApprovalDeny  Type = "keryx.cmd.approval.deny.v1"
+	CmdApprovalShow  Type = "keryx.cmd.approval.show.v1"
+	CmdApprovalList  Type = "keryx.cmd.approval.list.v1"
+
+	CmdPolicyAsk  Type = "keryx.cmd.policy.ask.v1"
+	CmdPolicyVote Type = "keryx.cmd.policy.vote.v1"
+	CmdPolicyShow Type = "keryx.cmd.policy.show.v1"
 
 	CmdLeaseAcquire Type = "keryx.cmd.lease.acquire.v1"
 	CmdLeaseRenew   Type = "keryx.cmd.lease.renew.v1"

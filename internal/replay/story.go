@@ -124,6 +124,17 @@ var tellers = map[events.Type]teller{
 	events.TypeExecExited:    of(tellExecExited),
 	events.TypeExecLost:      of(tellExecLost),
 
+	events.TypeSessionPolicyChanged: of(tellPolicyChanged),
+	events.TypeApprovalRequested:    of(tellApprovalRequested),
+	events.TypeApprovalGranted:      of(tellApprovalGranted),
+	events.TypeApprovalDenied:       of(tellApprovalDenied),
+	events.TypeApprovalExpired:      of(tellApprovalExpired),
+	events.TypeApprovalConsumed:     of(tellApprovalConsumed),
+	events.TypeApprovalInvalidated:  of(tellApprovalInvalidated),
+	events.TypePolicyAsked:          of(tellPolicyAsked),
+	events.TypePolicyVoted:          of(tellPolicyVoted),
+	events.TypePolicyAnswered:       of(tellPolicyAnswered),
+
 	events.TypeTargetRegistered:     of(tellTargetRegistered),
 	events.TypeTargetReported:       of(tellTargetReported),
 	events.TypeTargetAttached:       of(tellTargetAttached),

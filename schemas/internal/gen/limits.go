@@ -32,6 +32,8 @@ var patterns = map[reflect.Type]string{
 	reflect.TypeFor[events.ReceiptID]():     ulid,
 	reflect.TypeFor[events.ExecID]():        ulid,
 	reflect.TypeFor[events.CommandID]():     ulid,
+	reflect.TypeFor[events.ApprovalID]():    ulid,
+	reflect.TypeFor[events.ActionDigest]():  `^[0-9a-f]{64}$`,
 }
 
 // open are string types whose constants are not all the values there are.
@@ -77,12 +79,12 @@ var (
 	nonEmpty = []string{"ExecSpec.argv", "TargetCheck.command", "ApprovalRule.argv_prefix"}
 
 	ids   = []string{"gateway_session_key", "stored_session_id", "runtime_session_id", "session_id", "task_id", "to", "idempotency_key", "key"}
-	lines = []string{"home", "source", "surface", "reason", "cwd", "shell", "runtime_dir"}
+	lines = []string{"home", "source", "surface", "reason", "cwd", "shell", "runtime_dir", "platform_user"}
 )
 
 func limitText(name string, s object) {
 	switch {
-	case name == "to":
+	case name == "to", name == "tool":
 		s["minLength"], s["maxLength"] = 1, 1024
 	case slices.Contains(ids, name):
 		s["maxLength"] = 1024
