@@ -1,6 +1,8 @@
 package approvals
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -199,4 +201,36 @@ func (b *Book) end(v events.ApprovalView, state events.ApprovalState, reason str
 		delete(b.byID, b.ended[0])
 		b.ended = slices.Delete(b.ended, 0, 1)
 	}
+}
+
+// kept is a book in a form that can be kept.
+type kept struct {
+	Known []events.ApprovalView `json:"known,omitempty"` // by id
+	Open  []events.ApprovalID   `json:"open,omitempty"`
+	Ended []events.ApprovalID   `json:"ended,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler: the whole book, for a snapshot.
+func (b Book) MarshalJSON() ([]byte, error) {
+	k := kept{Open: b.open, Ended: b.ended}
+	for _, id := range slices.Sorted(maps.Keys(b.byID)) {
+		k.Known = append(k.Known, b.byID[id])
+	}
+	return events.MarshalData(k)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Book) UnmarshalJSON(doc []byte) error {
+	var k kept
+	if err := json.Unmarshal(doc, &k); err != nil {
+		return err
+	}
+	*b = Book{open: k.Open, ended: k.Ended}
+	for _, v := range k.Known {
+		if b.byID == nil {
+			b.byID = make(map[events.ApprovalID]events.ApprovalView, len(k.Known))
+		}
+		b.byID[v.Approval] = v
+	}
+	return nil
 }

@@ -77,6 +77,8 @@ func (l *lane) perform(effects []lifecycle.Effect) {
 			l.sendStart(e)
 		case lifecycle.SendStop:
 			l.sendStop(e)
+		case lifecycle.SendQuestion:
+			l.t.tell(events.PolicySubject(l.profile, e.Judge.Principal, e.Judge.Instance), e.Question, l.trace)
 		}
 	}
 }
@@ -87,12 +89,13 @@ func (l *lane) settle(ctx context.Context) {
 	if l.state == nil || !l.state.Exists() {
 		return
 	}
+	defer l.answerWaiting()
 	for range maxSteps {
 		if l.timeOut(ctx) {
 			continue
 		}
 		l.abort() // before owe, which asks to be woken for the deadline
-		if l.owe(ctx) {
+		if l.owe(ctx) || l.useApproval(ctx) {
 			continue
 		}
 		if len(l.parked) > 0 && l.state.Running() == nil {
@@ -194,6 +197,10 @@ func (l *lane) internal(ctx context.Context, data any) {
 	for range maxSteps {
 		cmd.Now = time.Now()
 		cmd.Sent = cmd.Now
+		if err := l.outside(&cmd); err != nil {
+			l.t.logger.Warn("own command refused", "session", l.id, "command", fmt.Sprintf("%T", data), "error", err)
+			return
+		}
 		d, err := lifecycle.Decide(l.state, cmd)
 		if err != nil {
 			l.t.logger.Warn("own command refused", "session", l.id, "command", fmt.Sprintf("%T", data), "error", err)

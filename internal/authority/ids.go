@@ -16,6 +16,8 @@ const (
 	idTurn    idKind = 't'
 	idTask    idKind = 'k'
 	idExec    idKind = 'x'
+
+	idApproval idKind = 'a'
 )
 
 // idHash is the first 64 bits of the SHA-256 of kind, profile and id: what the index
@@ -33,7 +35,7 @@ type foundID struct {
 	slot int
 }
 
-// idIndex leads from receipts, turns, tasks and execs to their sessions: 12 bytes an id
+// idIndex leads from receipts, turns, tasks, execs and approvals to their sessions: 12 bytes an id
 // instead of what they are about, which is in memory for the newest and in the log for
 // all. It is safe for concurrent use.
 type idIndex struct {

@@ -46,7 +46,8 @@ type lane struct {
 	deadline    time.Time     // for the host to end it
 	offerSent   time.Time     // when the open offer was last told
 	reminders   map[reminderKey]*reminder
-	trace       trace // of the command in hand; orders that follow from it carry it
+	waiting     map[events.CommandID][]string // reply subjects of commands answered by a later event
+	trace       trace                         // of the command in hand; orders that follow from it carry it
 }
 
 // errMoved means that the request belongs to another lane by now.
@@ -79,6 +80,8 @@ func (l *lane) handle(ctx context.Context, req *request) {
 		l.t.fail(req, err)
 	case parkedFor != nil:
 		l.park(req, parkedFor)
+	case answer == nil:
+		l.await(req)
 	default:
 		l.t.send(req.reply, events.StatusOK, "", answer)
 	}
@@ -111,7 +114,7 @@ func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle
 		}
 		if len(d.Drafts) == 0 {
 			l.perform(d.Effects)
-			return d.Answer, nil, nil
+			return d.Answer, nil, nil // no answer: it comes with a later event
 		}
 		err = l.commit(ctx, step{decision: d, by: req.caller, cause: req.id, actingFor: req.actingFor, trace: traceOf(req.event), hits: cmd.Hits, now: cmd.Now})
 		if lost, again := l.lostRace(ctx, req, err, &races); lost {
@@ -128,6 +131,9 @@ func (l *lane) decide(ctx context.Context, req *request) (events.Raw, *lifecycle
 		}
 		if a, ok := l.state.Answer(req.id); ok {
 			return a, nil, nil
+		}
+		if d.Wait {
+			return nil, nil, nil
 		}
 		return nil, nil, events.Errorf(events.CodeInternal, "%s left no answer", req.entry.Type.Short())
 	}
@@ -189,7 +195,7 @@ func (l *lane) command(req *request) (lifecycle.Command, error) {
 		}
 	}
 	cmd.Via = l.via(req)
-	return cmd, nil
+	return cmd, l.outside(&cmd)
 }
 
 // via is the name through which a request found this session, as the session has it.

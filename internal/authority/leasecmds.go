@@ -2,6 +2,7 @@ package authority
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"keryx/events"
@@ -10,10 +11,19 @@ import (
 )
 
 // leaseKinds says which leases a role may acquire. A host's lease on a session comes
-// with its attach, which the log decides.
-var leaseKinds = map[events.Role]events.LeaseKind{
-	events.RoleExecutor: events.LeaseTarget,
-	events.RoleGateway:  events.LeaseAccount,
+// with its attach, which the log decides. Who holds one of kind policy is asked before a
+// tool runs.
+var leaseKinds = map[events.Role][]events.LeaseKind{
+	events.RoleExecutor: {events.LeaseTarget},
+	events.RoleGateway:  {events.LeaseAccount, events.LeasePolicy},
+	events.RoleOperator: {events.LeasePolicy},
+}
+
+// mayHold reports whether a caller may acquire a lease. Those of kind policy are named
+// after their holders, so that nobody can keep another from being asked.
+func mayHold(caller events.Principal, key events.LeaseKey) bool {
+	return key.Profile == caller.Profile && slices.Contains(leaseKinds[caller.Role], key.Kind) &&
+		(key.Kind != events.LeasePolicy || key.Name == string(caller.Name))
 }
 
 // leaseCommand answers acquire, renew and release in the name of the proven caller.
@@ -36,7 +46,7 @@ func (t *term) leaseCommand(ctx context.Context, req *request) {
 }
 
 func (t *term) acquire(ctx context.Context, caller events.Principal, d events.AcquireLease) (events.LeaseAnswer, error) {
-	if d.Key.Profile != caller.Profile || leaseKinds[caller.Role] != d.Key.Kind {
+	if !mayHold(caller, d.Key) {
 		return events.LeaseAnswer{}, events.Errorf(events.CodeForbidden, "role %s of profile %s may not hold %s", caller.Role, caller.Profile, d.Key)
 	}
 	a, err := t.granter.Acquire(ctx, d.Key, leases.Ask{

@@ -47,6 +47,12 @@ func (t *term) read(req *request) {
 		t.onSession(req, d.To, func(_ context.Context, l *lane) (any, error) { return t.show(l, d.To) })
 	case events.ReceiptShow:
 		t.receipt(req, d.ID)
+	case events.ApprovalShow:
+		t.approval(req, d.Approval)
+	case events.ApprovalList:
+		t.approvals(req, d)
+	case events.QuestionShow:
+		t.onSession(req, string(d.Session), func(_ context.Context, l *lane) (any, error) { return l.question(d.Question) })
 	case events.SelectTarget:
 		t.reply(req)(t.selectTarget(req.caller.Profile, d.Name))
 	case events.TargetList:

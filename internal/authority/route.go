@@ -94,6 +94,8 @@ func (r *request) target() string {
 		return d.To
 	case events.Interrupt:
 		return d.To
+	case events.SetPolicy:
+		return d.To
 	case events.Register:
 		return string(d.Names.GatewaySessionKey)
 	}
@@ -119,6 +121,10 @@ func (r *request) session() events.SessionID {
 		return d.Session
 	case events.StopExec:
 		return d.Session
+	case events.AskPolicy:
+		return d.Session
+	case events.VotePolicy:
+		return d.Session
 	case events.ReportStarted:
 		return d.Session
 	case events.ReportRefused:
@@ -142,6 +148,9 @@ func (t *term) laneFor(req *request) (*lane, error) {
 			return l, nil
 		}
 		return nil, unknownReceipt(id)
+	}
+	if id := req.approval(); id != "" {
+		return t.approvalLane(req.caller.Profile, id)
 	}
 	if id := req.session(); id != "" {
 		if l := t.sessions.lane(req.caller.Profile, id); l != nil {

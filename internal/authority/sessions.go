@@ -15,7 +15,7 @@ type nameEntry struct {
 	sequence events.Sequence
 }
 
-// sessionIndex finds lanes by session, name, receipt and turn. It is a projection of
+// sessionIndex finds lanes by session, name, receipt, turn and approval. It is a projection of
 // the log, filled at the beginning of a term and by every commit.
 type sessionIndex struct {
 	mu    sync.RWMutex
@@ -105,6 +105,10 @@ func (x *sessionIndex) byTurn(p events.Profile, id events.TurnID) *lane {
 	return x.byID(idTurn, p, string(id))
 }
 
+func (x *sessionIndex) byApproval(p events.Profile, id events.ApprovalID) *lane {
+	return x.byID(idApproval, p, string(id))
+}
+
 func (x *sessionIndex) byTask(p events.Profile, id events.TaskID) *lane {
 	return x.byID(idTask, p, string(id))
 }
@@ -134,6 +138,8 @@ func (x *sessionIndex) note(l *lane, data any) {
 		if d.TaskID != "" {
 			x.ids.put(idTask, l.profile, string(d.TaskID), l.slot)
 		}
+	case events.ApprovalRequested:
+		x.ids.put(idApproval, l.profile, string(d.Approval), l.slot)
 	case events.ExecRequested:
 		x.ids.put(idExec, l.profile, string(d.Exec), l.slot)
 	}
@@ -146,6 +152,8 @@ func dataOf(r events.Record) any {
 		return dataAs[events.ContinuationQueued](r)
 	case events.TypeTurnStarted:
 		return dataAs[events.TurnStarted](r)
+	case events.TypeApprovalRequested:
+		return dataAs[events.ApprovalRequested](r)
 	case events.TypeExecRequested:
 		return dataAs[events.ExecRequested](r)
 	}

@@ -39,6 +39,7 @@ func rightsTable() []right {
 		{roles: only(events.RoleExecutor), subscribe: named(events.ExecAny)},
 		{roles: only(events.RoleExecutor), subscribe: named(events.TTYTo)},
 		{roles: typists, subscribe: named(events.TypedTo)},
+		{roles: only(events.RoleGateway, events.RoleOperator), subscribe: named(events.PolicyAny)},
 	}
 }
 

@@ -71,6 +71,11 @@ func walkTable() []subjectClass {
 		{name: "told to another executor", subject: "kx.exec.main.other.I.start"},
 		{name: "told to an executor of another profile", subject: "kx.exec.lab.me.I.start"},
 
+		{name: "asked before a tool runs", subject: "kx.policy.main.me.I.ask", hear: "GO"},
+		{name: "asked of another", subject: "kx.policy.main.other.I.ask"},
+		{name: "asked in another profile", subject: "kx.policy.lab.me.I.ask"},
+		{name: "all questions", subject: "kx.policy.main.>", sample: "kx.policy.main.other.I.ask"},
+
 		{name: "own output", subject: "kx.out.main.me.S.X", publish: "E", hear: all},
 		{name: "output of another", subject: "kx.out.main.other.S.X", hear: all},
 		{name: "output in another profile", subject: "kx.out.lab.me.S.X"},

@@ -45,6 +45,22 @@ func Record(t testing.TB, nc *nats.Conn, p events.Profile, scope events.Scope, n
 	}
 }
 
+// RecordMore puts events on a record that ends at the ordinal last, as an authority that
+// was killed right after them would have. None may serve meanwhile.
+func RecordMore(t testing.TB, nc *nats.Conn, p events.Profile, scope events.Scope, last events.Ordinal, facts ...Fact) {
+	t.Helper()
+	log, err := sessionlog.Open(t.Context(), nc)
+	if err != nil {
+		t.Fatalf("open the log: %v", err)
+	}
+	for i, f := range facts {
+		header, body := encodeFact(t, p, scope, int(last)+1+i, f)
+		if _, err := log.Append(t.Context(), sessionlog.Message{Subject: events.LogSubject(p, scope), Header: header, Data: body}); err != nil {
+			t.Fatalf("put %s on record: %v", f.Type, err)
+		}
+	}
+}
+
 func encodeFact(t testing.TB, p events.Profile, scope events.Scope, i int, f Fact) (nats.Header, []byte) {
 	t.Helper()
 	if f.Broken {

@@ -15,7 +15,8 @@ import (
 type job struct {
 	service *service
 	order   events.StartOrder
-	tenancy *tenancy // set at the launch
+	tenancy *tenancy // set at the launch, as offer is
+	offer   *offer
 	spool   *spool
 
 	mu      sync.Mutex
@@ -85,15 +86,17 @@ func (j *job) prepare(ctx context.Context) (process.Spec, error) {
 	if j.tenancy, err = j.service.tenants.find(j.order.Request.Selection.Target); err != nil {
 		return process.Spec{}, err
 	}
-	o, err := j.tenancy.offered(ctx, j.order)
-	if err != nil {
+	if j.offer, err = j.tenancy.offered(ctx, j.order); err != nil {
 		return process.Spec{}, err
 	}
-	return j.spec(o)
+	return j.spec(j.offer)
 }
 
-// execute starts the process.
+// execute starts the process, if it needs no approval or has one.
 func (j *job) execute(ctx context.Context, spec process.Spec) error {
+	if err := j.service.approve(j.order, j.offer.spec); err != nil {
+		return err
+	}
 	// Not ctx itself: its end is no reason to stop the process behind our back.
 	proc, err := process.Start(context.WithoutCancel(ctx), spec)
 	if errors.Is(err, process.ErrInvalid) {

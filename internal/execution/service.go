@@ -31,6 +31,8 @@ type service struct {
 	early map[events.ExecID][]frame
 	ended map[events.ExecID]bool
 	order []events.ExecID // of ended, oldest first
+
+	spent spent
 }
 
 // Run offers a target until ctx ends; then it stops what runs, reports it, withdraws

@@ -29,6 +29,10 @@ type Command struct {
 	Hits []NameHit
 	// Via is the name that To resolved through; nil for a session id.
 	Via *events.OwnedName
+	// Place is where the exec of the command is to run.
+	Place Place
+	// Judges are registered to be asked before a tool runs.
+	Judges []events.Judge
 	// DefaultHosts are the profile's, for sessions that name none.
 	DefaultHosts []events.PrincipalName
 	Generation   uint64
@@ -76,6 +80,8 @@ type Decision struct {
 	Names []events.NameRecord
 	// Again says: after folding, decide the same command again.
 	Again bool
+	// Wait says: the answer comes with a later event, to be read by [State.Answer].
+	Wait bool
 	// Answer is set when there is nothing to append.
 	Answer events.Raw
 	// Interrupt says: tell the host, wait for the turn's end, then decide again (see

@@ -27,7 +27,7 @@ func Decide(s *State, c Command) (Decision, error) {
 		return step(d) // likewise: what changed or ran out before the command
 	}
 	if !c.own() && endsIdle(c.Data) && s.idleExpired(c.Now) {
-		return step(s.draftOwnFinalize(events.ReasonIdleExpired))
+		return s.ending(Decision{Drafts: []Draft{s.draftOwnFinalize(events.ReasonIdleExpired)}, Again: true})
 	}
 	return s.decide(c)
 }
@@ -67,6 +67,22 @@ func (s *State) decide(c Command) (Decision, error) {
 		return s.requeue(c, d)
 	case events.Discard:
 		return s.discard(c, d)
+	}
+	return s.decidePolicy(c)
+}
+
+func (s *State) decidePolicy(c Command) (Decision, error) {
+	switch d := c.Data.(type) {
+	case events.SetPolicy:
+		return s.setPolicy(c, d)
+	case events.AskPolicy:
+		return s.ask(c, d)
+	case events.VotePolicy:
+		return s.vote(c, d)
+	case events.GrantApproval:
+		return s.grant(c, d)
+	case events.DenyApproval:
+		return s.deny(c, d)
 	}
 	return s.decideTurn(c)
 }
@@ -110,6 +126,8 @@ func (s *State) decideOwn(c Command) (Decision, error) {
 			return s.hostLost(d)
 		case ExecutorLost:
 			return s.executorLost(d)
+		case UseApproval:
+			return s.useApproval(c, d)
 		case TurnTimeout:
 			return s.turnTimeout(d)
 		case BusStopped:

@@ -9,7 +9,7 @@ import (
 
 // draw returns a random command and who sends it.
 func (m *machine) draw() (events.Principal, any) {
-	switch rapid.SampledFrom([]string{"turn", "item", "submit", "host", "turn", "exec", "exec", "name", "turn", "epoch", "own", "host", "turn"}).Draw(m.rt, "what") {
+	switch rapid.SampledFrom([]string{"turn", "item", "submit", "host", "turn", "exec", "exec", "name", "turn", "epoch", "own", "host", "turn", "ask", "ask"}).Draw(m.rt, "what") {
 	case "turn":
 		return m.drawTurn()
 	case "host":
@@ -24,6 +24,8 @@ func (m *machine) draw() (events.Principal, any) {
 		return m.drawEpoch()
 	case "exec":
 		return m.drawExec()
+	case "ask":
+		return m.drawAsk()
 	}
 	return self, m.drawOwn()
 }
@@ -185,7 +187,7 @@ func (m *machine) drawExec() (events.Principal, any) {
 	}
 	return m.hostNow(), events.StartExec{
 		Session: session, Fence: m.fence(), Turn: m.turn(),
-		Selection: events.Selection{Target: "local", Executor: exe.Name, Instance: inst},
+		Selection: events.Selection{Target: "local", Executor: exe.Name, Instance: inst}, Ask: rapid.Bool().Draw(m.rt, "ask first"),
 		Spec: events.ExecSpec{
 			Argv: []string{"true"}, Outlives: oneOf(m, "outlives", events.Outlives(""), events.OutlivesEpoch, events.OutlivesSession),
 		},
@@ -193,7 +195,9 @@ func (m *machine) drawExec() (events.Principal, any) {
 }
 
 func (m *machine) drawOwn() any {
-	switch oneOf(m, "authority does", "host lost", "host lost", "executor lost", "timeout", "stopped", "restarted") {
+	switch oneOf(m, "authority does", "host lost", "host lost", "executor lost", "timeout", "stopped", "restarted", "use") {
+	case "use":
+		return lifecycle.UseApproval{Approval: m.approval()}
 	case "host lost":
 		return lifecycle.HostLost{Instance: oneOf(m, "instance", events.Instance("i1"), "i2")}
 	case "executor lost":
@@ -225,4 +229,47 @@ func (m *machine) drawItem() (events.Principal, any) {
 		return by, events.Discard{Receipt: id}
 	}
 	return by, events.Cancel{Receipt: id}
+}
+
+func (m *machine) approval() events.ApprovalID {
+	id := events.ApprovalID("01JNOAPPROVAL0000000000000")
+	if all := m.state.Approvals(true); len(all) > 0 {
+		id = rapid.SampledFrom(all).Draw(m.rt, "any approval").Approval
+	}
+	if open := m.state.Approvals(false); len(open) > 0 && !m.rarely("any", 3) {
+		id = rapid.SampledFrom(open).Draw(m.rt, "open approval").Approval
+	}
+	return id
+}
+
+// drawAsk answers approvals, moves targets under them, and asks and answers questions.
+func (m *machine) drawAsk() (events.Principal, any) {
+	if m.rarely("the target moves", 5) {
+		m.place.Target.Generation++
+	}
+	by := oneOf(m, "who answers", op, op, op, gw1, gw2, host, exe)
+	user := oneOf(m, "user", events.PlatformUser(""), "u1", "u2")
+	switch oneOf(m, "asks", "grant", "grant", "deny", "question", "vote", "policy") {
+	case "deny":
+		return by, events.DenyApproval{Approval: m.approval(), PlatformUser: user, Reason: "no"}
+	case "question":
+		m.judges = oneOf(m, "judges", nil, []events.Judge{{Principal: op.Name, Instance: "j1"}},
+			[]events.Judge{{Principal: op.Name, Instance: "j1"}, {Principal: gw1.Name, Instance: "j2"}})
+		return m.hostNow(), events.AskPolicy{Session: session, Fence: m.fence(), Turn: m.turn(), Tool: "bash", Digest: "d"}
+	case "vote":
+		id := events.CommandID("01JNOQUESTION0000000000000")
+		for _, d := range m.data {
+			if q, ok := d.(events.PolicyAsked); ok && !m.rarely("not this", 3) {
+				id = q.Question
+			}
+		}
+		return by, events.VotePolicy{
+			Session: session, Question: id, Instance: oneOf(m, "judge", events.Instance("j1"), "j2"),
+			Verdict: oneOf(m, "verdict", events.VerdictAllow, events.VerdictDeny),
+		}
+	case "policy":
+		peers, to := rapid.Bool().Draw(m.rt, "peers"), oneOf(m, "default", events.ToolDefaultAuto, events.ToolDefaultAllow)
+		return oneOf(m, "who sets", op, op, gw1, host), events.SetPolicy{To: "k1", Peers: &peers, ToolDefault: &to, Approvers: &[]events.PlatformUser{"u1"}}
+	}
+	return by, events.GrantApproval{Approval: m.approval(), PlatformUser: user}
 }

@@ -3,7 +3,7 @@ package lifecycle
 import "keryx/events"
 
 // Effect is something to be told to a host or an executor: one of [SendOffer],
-// [SendSteer], [SendDetached], [SendStart] and [SendStop]. Telling it twice does no harm.
+// [SendSteer], [SendDetached], [SendStart], [SendStop] and [SendQuestion]. Telling it twice does no harm.
 type Effect interface{ effect() }
 
 // SendOffer tells a host instance of an offer.
@@ -41,6 +41,13 @@ type SendStop struct {
 	Order    events.StopOrder
 }
 
+// SendQuestion asks a process whether a tool may run.
+type SendQuestion struct {
+	Judge    events.Judge
+	Question events.PolicyQuestion
+}
+
+func (SendQuestion) effect() {}
 func (SendOffer) effect()    {}
 func (SendSteer) effect()    {}
 func (SendDetached) effect() {}
@@ -68,8 +75,16 @@ func Effects(s *State, r events.Record) []Effect {
 	case events.TypeSessionReset:
 		return s.sendStops("session reset")
 	case events.TypeExecRequested:
-		if d, err := events.DataOf[events.ExecRequested](r); err == nil {
+		if d, err := events.DataOf[events.ExecRequested](r); err == nil && d.Approval == nil { // else once it was approved
 			return s.sendStart(d.Exec)
+		}
+	case events.TypeApprovalConsumed:
+		if d, err := events.DataOf[events.ApprovalConsumed](r); err == nil {
+			return s.sendStart(d.Exec)
+		}
+	case events.TypePolicyAsked:
+		if d, err := events.DataOf[events.PolicyAsked](r); err == nil {
+			return s.sendQuestion(d.Question)
 		}
 	}
 	return nil
@@ -82,9 +97,12 @@ func Resume(s *State) []Effect {
 		out = s.sendOffer()
 	}
 	for _, e := range s.execs.open {
-		if !e.Started && !e.Stopping && !e.Carried {
+		if !e.Started && !e.Stopping && !e.Carried && e.Awaiting == "" {
 			out = append(out, s.sendStart(e.Request.Exec)...)
 		}
+	}
+	for _, id := range s.questions.open {
+		out = append(out, s.sendQuestion(id)...)
 	}
 	return append(out, s.sendStops("the epoch of the exec has ended")...)
 }
@@ -128,10 +146,25 @@ func (s *State) sendStart(id events.ExecID) []Effect {
 	}}}
 }
 
+func (s *State) sendQuestion(id events.CommandID) []Effect {
+	q, ok := s.questions.get(id)
+	if !ok {
+		return nil
+	}
+	var out []Effect
+	for _, j := range q.Asked.Judges {
+		out = append(out, SendQuestion{Judge: j, Question: events.PolicyQuestion{
+			Session: s.Session, Epoch: s.Epoch, Question: id, Turn: q.Asked.Turn, Host: q.Asked.Host, Tool: q.Asked.Tool,
+			Digest: q.Asked.Digest, Names: q.Asked.Names, DeadlineMS: max(0, q.Asked.ExpiresAt.Sub(s.LastTime).Milliseconds()),
+		}})
+	}
+	return out
+}
+
 func (s *State) sendStops(reason string) []Effect {
 	var out []Effect
 	for _, e := range s.execs.open {
-		if e.Stopping {
+		if e.Stopping && e.Awaiting == "" {
 			out = append(out, s.sendStop(e, nil, reason))
 		}
 	}

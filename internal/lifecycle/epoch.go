@@ -15,7 +15,7 @@ func (s *State) reset(c Command, d events.Reset) (Decision, error) {
 	if s.running != "" {
 		return s.interruptFor("reset: " + reason), nil
 	}
-	return s.resetDecision(c, reason), nil
+	return s.ending(s.resetDecision(c, reason))
 }
 
 func (s *State) resetDecision(c Command, reason string) Decision {
@@ -70,7 +70,7 @@ func (s *State) finalize(c Command, d events.Finalize) (Decision, error) {
 	if s.running != "" {
 		return s.interruptFor("finalize: " + d.Reason), nil
 	}
-	return one(s.draftFinalize(or(d.Reason, "finalized")))
+	return s.ending(Decision{Drafts: []Draft{s.draftFinalize(or(d.Reason, "finalized"))}})
 }
 
 // checkEnding refuses callers without the right, names of epochs before this one, and

@@ -1,6 +1,9 @@
 package lifecycle
 
-import "keryx/events"
+import (
+	"keryx/events"
+	"keryx/internal/approvals"
+)
 
 // startExec appends the request. That the selection still holds was checked by the
 // authority, which knows the targets.
@@ -16,12 +19,23 @@ func (s *State) startExec(c Command, d events.StartExec) (Decision, error) {
 	if err := s.checkTurn(d.Turn); err != nil {
 		return Decision{}, err
 	}
+	why, need, err := approvals.Need(c.Place.Target.Policy, d.Spec.Argv, d.Ask)
+	switch {
+	case err != nil:
+		return Decision{}, err
+	case need:
+		return s.askFirst(c, d, why)
+	}
+	return one(s.draftRequested(c, d, nil))
+}
+
+func (s *State) draftRequested(c Command, d events.StartExec, bound *events.ExecApproval) Draft {
 	draft := s.draft(events.TypeExecRequested, events.ExecRequested{
 		Exec: events.ExecID(c.Mint()), Turn: d.Turn, Requester: c.Caller.Name,
-		Selection: d.Selection, Spec: d.Spec,
+		Selection: d.Selection, Spec: d.Spec, Approval: bound,
 	})
 	draft.Turn, draft.LeaseFence = d.Turn, d.Selection.LeaseFence
-	return one(draft)
+	return draft
 }
 
 // checkTurn refuses an exec for a turn that does not run. No turn is fine.
@@ -42,6 +56,9 @@ func (s *State) stopExec(c Command, d events.StopExec) (Decision, error) {
 		return Decision{}, err
 	}
 	e, open := s.execs.find(d.Exec)
+	if v, waits := s.approvals.Get(e.Awaiting); open && waits {
+		return one(s.draftWithdrawn(c, v))
+	}
 	if open {
 		dec, err := answered(s.execAnswer(e.Request))
 		dec.Effects = []Effect{s.sendStop(e, d.GraceMS, "asked by "+string(c.Caller.Name))}
@@ -54,6 +71,13 @@ func (s *State) stopExec(c Command, d events.StopExec) (Decision, error) {
 	return answered(s.execAnswer(events.ExecRequested{
 		Exec: d.Exec, Selection: events.Selection{Executor: end.executor},
 	}))
+}
+
+// draftWithdrawn ends the approval of an exec that is stopped before it was approved.
+func (s *State) draftWithdrawn(c Command, v events.ApprovalView) Draft {
+	d := s.draftInvalidated(v, events.Errorf(events.CodeStaleApproval, "stopped by %s before it was started", c.Caller.Name))
+	d.Own = false
+	return d
 }
 
 func (s *State) mayStop(c Command, d events.StopExec) error {
@@ -110,6 +134,9 @@ func (s *State) report(c Command, id events.ExecID, inst *events.Instance, kind 
 	}
 	if end.executor != c.Caller.Name {
 		return Decision{}, false, s.forbidden(c)
+	}
+	if open && e.Awaiting != "" {
+		return Decision{}, false, events.Errorf(events.CodeWrongState, "exec %s waits for approval %s and was not sent to anybody", id, e.Awaiting)
 	}
 	if inst != nil && *inst != end.instance {
 		return Decision{}, false, events.Errorf(events.CodeStaleFence,

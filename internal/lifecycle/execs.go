@@ -14,6 +14,8 @@ type Exec struct {
 	PID     int
 	// Stopping is true once the epoch that it belongs to has ended.
 	Stopping bool
+	// Awaiting is the approval without which it is not started; empty for none.
+	Awaiting events.ApprovalID
 	// Carried ones come from an epoch before; their request is cut.
 	Carried bool
 }
@@ -129,7 +131,11 @@ func (s *State) foldExecRequested(r events.Record, d events.ExecRequested) {
 	if _, ended := s.execs.ended[d.Exec]; ended || s.execs.index(d.Exec) >= 0 {
 		return
 	}
-	s.execs.open = append(s.execs.open, Exec{Request: d})
+	e := Exec{Request: d}
+	if d.Approval != nil {
+		e.Awaiting = d.Approval.ID
+	}
+	s.execs.open = append(s.execs.open, e)
 	s.keepAnswer(r, s.execAnswer(d))
 }
 
@@ -173,6 +179,9 @@ func (s *State) endExec(r events.Record, id events.ExecID, how string, fact any)
 // subject can; such an exec has no output subject.
 func (s *State) execAnswer(d events.ExecRequested) events.ExecAnswer {
 	a := events.ExecAnswer{Exec: d.Exec}
+	if d.Approval != nil {
+		a.Approval = d.Approval.ID
+	}
 	parts := []string{string(s.Profile), string(d.Selection.Executor), string(s.Session), string(d.Exec)}
 	if !slices.ContainsFunc(parts, badToken) {
 		a.OutSubject = events.OutSubject(s.Profile, d.Selection.Executor, s.Session, d.Exec)

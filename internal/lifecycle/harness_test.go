@@ -50,6 +50,9 @@ type ledger struct {
 	// crash is asked after each append: true drops the memory.
 	crash func() bool
 	sent  []lifecycle.Effect
+	// place is where execs run, and judges are who is asked before a tool does.
+	place  lifecycle.Place
+	judges []events.Judge
 }
 
 func newLedger(tb testing.TB) *ledger {
@@ -71,6 +74,7 @@ func (l *ledger) command(by events.Principal, id events.CommandID, data any) lif
 	c := lifecycle.Command{
 		ID: id, Caller: by, Data: data, Now: l.now, Sent: l.now, Session: session,
 		DefaultHosts: []events.PrincipalName{host.Name, aide.Name}, Generation: 1, Mint: l.mint,
+		Place: l.place, Judges: l.judges,
 	}
 	for _, n := range given(data).Records() {
 		h := l.names[n]
@@ -142,7 +146,7 @@ func (l *ledger) run(c lifecycle.Command) (answer events.Raw, lost *lifecycle.In
 			continue
 		}
 		a, ok := l.state.Answer(c.ID)
-		if !ok && c.Caller.Name != events.AuthorityName {
+		if !ok && !d.Wait && c.Caller.Name != events.AuthorityName {
 			l.t.Fatalf("%T left no answer", c.Data)
 		}
 		return a, nil, nil
@@ -171,6 +175,10 @@ func (l *ledger) append(by events.Principal, cause events.CommandID, d lifecycle
 		at := l.now
 		if at.Before(l.state.LastTime) {
 			at = l.state.LastTime
+		}
+		by, cause := by, cause
+		if draft.Own {
+			by, cause = self, ""
 		}
 		r := events.Record{
 			Type: draft.Type, ID: events.EventID(l.mint()), Time: at, Source: by.Source(),
@@ -211,6 +219,9 @@ func (l *ledger) settle() {
 	for range 50 {
 		d, next := lifecycle.Owed(&l.state, l.now, l.mint)
 		if len(d.Drafts) == 0 {
+			if l.use() {
+				continue
+			}
 			if !next.IsZero() && !next.After(l.now) {
 				l.t.Fatalf("nothing is owed, but the next look is now")
 			}
@@ -222,6 +233,18 @@ func (l *ledger) settle() {
 		l.append(self, "", d)
 	}
 	l.t.Fatalf("the session owes without end")
+}
+
+// use has the first granted approval used, as an authority does.
+func (l *ledger) use() bool {
+	granted := lifecycle.Granted(&l.state)
+	if len(granted) == 0 {
+		return false
+	}
+	if _, _, err := l.run(l.command(self, l.id(), lifecycle.UseApproval{Approval: granted[0].Approval})); err != nil && !errors.Is(err, errCrashed) {
+		l.t.Fatalf("use an approval: %v", err)
+	}
+	return true
 }
 
 // do runs a command that must succeed, then what is owed, and decodes the answer.

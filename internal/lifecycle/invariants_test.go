@@ -20,12 +20,16 @@ type audit struct {
 	execEnds  map[events.ExecID]int
 	execKnown map[events.ExecID]bool
 	attached  bool
+	bound     map[events.ExecID]events.ApprovalID // execs that need an approval
+	approved  map[events.ApprovalID]events.ApprovalState
+	verdicts  map[events.CommandID]int
 }
 
 func checkLog(rt *rapid.T, l *ledger) {
 	a := &audit{
 		rt: rt, ended: map[events.TurnID]bool{}, idle: map[events.TurnID]int{}, late: map[events.TurnID]int{},
-		execEnds: map[events.ExecID]int{}, execKnown: map[events.ExecID]bool{},
+		execEnds: map[events.ExecID]int{}, execKnown: map[events.ExecID]bool{}, bound: map[events.ExecID]events.ApprovalID{},
+		approved: map[events.ApprovalID]events.ApprovalState{}, verdicts: map[events.CommandID]int{},
 	}
 	for i, r := range l.records {
 		a.position(l.records[:i], r)
@@ -81,13 +85,15 @@ func (a *audit) inEpoch(r events.Record, data any) {
 	switch d := data.(type) {
 	case events.ExecStarted:
 		a.need(a.execKnown[d.Exec] && a.execEnds[d.Exec] == 0, r, "exec is not open")
+		a.need(a.mayRun(d.Exec), r, "exec runs without its approval")
 	case events.ExecRefused:
 		a.endExec(r, d.Exec)
 	case events.ExecExited:
+		a.need(a.mayRun(d.Exec), r, "exec ran without its approval")
 		a.endExec(r, d.Exec)
 	case events.ExecLost:
 		a.endExec(r, d.Exec)
-	case events.ContinuationDiscarded: // also when its epoch has ended
+	case events.ContinuationDiscarded, events.SessionPolicyChanged: // also when its epoch has ended
 	case events.TurnReportedLate:
 		a.late[d.Turn]++
 		a.need(a.ended[d.Turn] && a.late[d.Turn] == 1, r, "late report of a turn that has not ended, or the second")
@@ -106,6 +112,7 @@ func (a *audit) whileOpen(r events.Record, data any) {
 	switch d := data.(type) {
 	case events.SessionFinalized:
 		a.need(a.running == "", r, "a turn runs")
+		a.closed(r)
 		a.open = false
 	case events.SessionStarted:
 		a.need(!a.started, r, "second in its epoch")
@@ -128,6 +135,9 @@ func (a *audit) whileOpen(r events.Record, data any) {
 		a.need(a.ended[d.Turn] && a.running == "", r, "its turn has not ended or another runs")
 	case events.ExecRequested:
 		a.execKnown[d.Exec] = true
+		if d.Approval != nil {
+			a.bound[d.Exec] = d.Approval.ID
+		}
 	case events.TurnStarted:
 		a.need(a.started && a.attached && a.running == "" && !a.ended[d.Turn], r, "turn begins out of order")
 		a.running = d.Turn
@@ -136,6 +146,9 @@ func (a *audit) whileOpen(r events.Record, data any) {
 		a.running, a.ended[d.Turn] = "", true
 	case events.TurnSteered:
 		a.need(a.running == d.Turn, r, "turn does not run")
+	case events.ApprovalRequested, events.ApprovalGranted, events.ApprovalDenied, events.ApprovalExpired,
+		events.ApprovalConsumed, events.ApprovalInvalidated, events.PolicyAsked, events.PolicyAnswered:
+		a.asked(r, data)
 	case events.ContinuationOffered:
 		a.need(a.attached && a.running == d.Turn, r, "no free host, or a steer into another turn")
 	}

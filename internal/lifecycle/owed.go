@@ -32,9 +32,9 @@ func (s *State) owedNow(now time.Time, mint func() string) (Draft, bool) {
 	case open && !s.resends() && due(o.Due(), now):
 		return s.draftUnresolved("no answer within " + o.Deadline.String()), true
 	case due(s.hostGone(), now):
-		return s.draftFinalize(events.ReasonHostGone), true
+		return s.owedEnd(events.ReasonHostGone), true
 	case s.idleExpired(now):
-		return s.draftFinalize(events.ReasonIdleExpired), true
+		return s.owedEnd(events.ReasonIdleExpired), true
 	}
 	if draft, ok := s.owedExit(now, mint); ok {
 		return draft, true
@@ -45,8 +45,16 @@ func (s *State) owedNow(now time.Time, mint func() string) (Draft, bool) {
 	return s.owedOffer(now, mint)
 }
 
+// owedEnd is the end of the epoch, or what has to be on record before it.
+func (s *State) owedEnd(reason string) Draft {
+	if first := s.closing(); len(first) > 0 {
+		return first[0]
+	}
+	return s.draftFinalize(reason)
+}
+
 // overdue is what must be on record before anything else is decided: items that do not
-// fit their session any more, and items whose time has passed.
+// fit their session any more, and items, approvals and questions whose time has passed.
 func (s *State) overdue(now time.Time) (Draft, bool) {
 	if !s.Open() {
 		return Draft{}, false
@@ -56,6 +64,11 @@ func (s *State) overdue(now time.Time) (Draft, bool) {
 	}
 	if ids := s.Queue.Expired(now); len(ids) > 0 {
 		return s.own(events.TypeContinuationExpired, events.ContinuationExpired{Items: ids}), true
+	}
+	for _, look := range []func(time.Time) (Draft, bool){s.lapsed, s.refusal, s.verdict} {
+		if d, ok := look(now); ok {
+			return d, true
+		}
 	}
 	return Draft{}, false
 }
@@ -158,6 +171,8 @@ func (s *State) nextLook(now time.Time) time.Time {
 	earlier(s.hostGone())
 	earlier(s.idleExpiry())
 	earlier(s.Queue.NextExpiry())
+	earlier(s.approvals.NextExpiry())
+	earlier(s.nextVerdict())
 	earlier(s.Queue.NextDue())
 	if ready, ok := s.deliverable(); ok {
 		earlier(ready)

@@ -26,6 +26,9 @@ func (s *State) executorLost(d ExecutorLost) (Decision, error) {
 		if !d.concerns(e.Request.Selection) {
 			continue
 		}
+		if v, waits := s.approvals.Get(e.Awaiting); waits && (v.State == events.ApprovalStatePending || v.State == events.ApprovalStateGranted) {
+			return step(s.draftInvalidated(v, events.Errorf(events.CodeStaleApproval, "%s", or(d.Reason, "executor lost"))))
+		}
 		id := e.Request.Exec
 		return step(s.draftFact(events.TypeExecLost, id, events.ExecLost{
 			Exec: id, Reason: or(d.Reason, "executor lost"),
@@ -52,5 +55,5 @@ func (s *State) busEnded(reason string) (Decision, error) {
 	if t := s.Running(); t != nil {
 		return step(s.lose(*t, "the session ended with the bus: "+reason))
 	}
-	return one(s.draftOwnFinalize(reason))
+	return s.ending(Decision{Drafts: []Draft{s.draftOwnFinalize(reason)}})
 }

@@ -8,8 +8,10 @@ import (
 
 // decideFirst registers a session that does not exist yet: all names must be free.
 func decideFirst(s *State, c Command, d events.Register) (Decision, error) {
-	if err := checkNames(s, c, d.Names); err != nil {
-		return Decision{}, err
+	for _, err := range []error{checkNames(s, c, d.Names), checkApprovers(c, d.Policy)} {
+		if err != nil {
+			return Decision{}, err
+		}
 	}
 	policy := d.Policy
 	if len(policy.Hosts) == 0 && c.Caller.Role == events.RoleHost {
@@ -84,8 +86,10 @@ func (s *State) newNames(c Command, names events.Names, epoch events.Epoch) []ev
 // register agrees with what is known, gives the names that are new, and reopens a
 // session whose epoch has ended.
 func (s *State) register(c Command, d events.Register) (Decision, error) {
-	if err := checkNames(s, c, d.Names); err != nil {
-		return Decision{}, err
+	for _, err := range []error{checkNames(s, c, d.Names), checkApprovers(c, d.Policy)} {
+		if err != nil {
+			return Decision{}, err
+		}
 	}
 	if !s.knowsOne(c) {
 		if err := s.mayChange(c); err != nil {
@@ -182,14 +186,25 @@ func (s *State) reopenNamed(c Command, d events.Register) (Decision, error) {
 	reg.Names = pick(d.Names, fresh)
 	reg.Names.Home, reg.Names.Source, reg.Names.Surface = d.Names.Home, d.Names.Source, d.Names.Surface
 	if !zeroPolicy(d.Policy) {
-		reg.Policy = d.Policy
+		reg.Policy = kept(d.Policy, s.Policy)
 	}
 	draft.Data = reg
 	return Decision{Drafts: []Draft{draft}, Names: nameRecords(c, fresh, s.Epoch+1)}, nil
 }
 
+// kept is a policy given at a reopening, with what an operator may have set before and
+// it says nothing of.
+func kept(given, before events.Policy) events.Policy {
+	given.Peers = given.Peers || before.Peers
+	given.ToolDefault = or(given.ToolDefault, before.ToolDefault)
+	if given.Approvers == nil {
+		given.Approvers = before.Approvers
+	}
+	return given
+}
+
 func zeroPolicy(p events.Policy) bool {
-	return len(p.Hosts) == 0 && p.IdleTTLMS == 0 && p.HostGoneMS == 0 && p.Lifetime == "" && p.Target == "" && !p.Peers
+	return len(p.Approvers) == 0 && p.ToolDefault == "" && len(p.Hosts) == 0 && p.IdleTTLMS == 0 && p.HostGoneMS == 0 && p.Lifetime == "" && p.Target == "" && !p.Peers
 }
 
 // reopen drafts the first event of the epoch after a finalized one.

@@ -2,16 +2,18 @@ package lifecycle
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
 	"keryx/events"
+	"keryx/internal/approvals"
 	"keryx/internal/idle"
 )
 
 // FoldVersion is raised when a fold of the same events comes to another state, or the
 // form of a snapshot changes: older snapshots are of no use then.
-const FoldVersion = 1
+const FoldVersion = 2
 
 // snapshot is a state in a form that can be kept. Every field of [State] has its place
 // here; a test holds them together.
@@ -36,6 +38,15 @@ type snapshot struct {
 	Answers  keptAnswers          `json:"answers,omitzero"`
 	Clocks   keptClocks           `json:"clocks,omitzero"`
 	LastHost *events.AttachedHost `json:"last_host,omitempty"`
+
+	Approvals approvals.Book `json:"approvals,omitzero"`
+	Questions keptQuestions  `json:"questions,omitzero"`
+}
+
+type keptQuestions struct {
+	Known    []question         `json:"known,omitempty"` // by id
+	Open     []events.CommandID `json:"open,omitempty"`
+	Answered []events.CommandID `json:"answered,omitempty"`
 }
 
 type keptExecs struct {
@@ -72,6 +83,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 		Started: s.Started, Host: s.Host, Fence: s.Fence, Turns: s.Turns, Queue: s.Queue,
 		Running: s.running, Known: s.keepTurns(), Ended: s.ended, Whole: s.whole, Execs: s.execs.keep(),
 		Exits: s.exits, Answers: s.answers.keep(), LastHost: s.lastHost,
+		Approvals: s.approvals, Questions: s.questions.keep(),
 		Clocks: keptClocks{s.clocks.activity, s.clocks.hostLost, s.clocks.idle, s.clocks.lastTurn},
 	})
 }
@@ -88,6 +100,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 		Started: k.Started, Host: k.Host, Fence: k.Fence, Turns: k.Turns, Queue: k.Queue,
 		running: k.Running, ended: k.Ended, whole: k.Whole, execs: k.Execs.execs(),
 		exits: k.Exits, answers: k.Answers.answers(), lastHost: k.LastHost,
+		approvals: k.Approvals, questions: k.Questions.questions(),
 		clocks: clocks{activity: k.Clocks.Activity, hostLost: k.Clocks.HostLost, idle: k.Clocks.Idle, lastTurn: k.Clocks.LastTurn},
 	}
 	for _, t := range k.Known {
@@ -132,6 +145,25 @@ func (k keptExecs) execs() execs {
 		x.order = append(x.order, e.Exec)
 	}
 	return x
+}
+
+func (q *questions) keep() keptQuestions {
+	k := keptQuestions{Open: q.open, Answered: q.answered}
+	for _, id := range slices.Sorted(maps.Keys(q.byID)) {
+		k.Known = append(k.Known, *q.byID[id])
+	}
+	return k
+}
+
+func (k keptQuestions) questions() questions {
+	q := questions{open: k.Open, answered: k.Answered}
+	for i := range k.Known {
+		if q.byID == nil {
+			q.byID = make(map[events.CommandID]*question, len(k.Known))
+		}
+		q.byID[k.Known[i].Asked.Question] = &k.Known[i]
+	}
+	return q
 }
 
 func (a *answers) keep() keptAnswers {

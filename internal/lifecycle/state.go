@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"keryx/events"
+	"keryx/internal/approvals"
 	"keryx/internal/idle"
 )
 
@@ -49,15 +50,17 @@ type State struct {
 	Turns int
 	Queue idle.Queue
 
-	running  events.TurnID
-	turns    map[events.TurnID]TurnEntry
-	ended    []events.TurnID // of turns, the oldest first
-	whole    bool            // nothing is forgotten
-	execs    execs
-	exits    []events.Item // ends of background execs that are not in the queue yet
-	answers  answers
-	clocks   clocks
-	lastHost *events.AttachedHost // the one before, for telling it that it was detached
+	running   events.TurnID
+	turns     map[events.TurnID]TurnEntry
+	ended     []events.TurnID // of turns, the oldest first
+	whole     bool            // nothing is forgotten
+	execs     execs
+	approvals approvals.Book
+	questions questions
+	exits     []events.Item // ends of background execs that are not in the queue yet
+	answers   answers
+	clocks    clocks
+	lastHost  *events.AttachedHost // the one before, for telling it that it was detached
 }
 
 // clocks are what owed work is measured from.

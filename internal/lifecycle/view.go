@@ -87,6 +87,9 @@ func (s *State) WaitingFor() string {
 	if !s.Open() {
 		return ""
 	}
+	if open := s.approvals.Open(); len(open) > 0 {
+		return "somebody to approve or deny " + string(open[0].Approval)
+	}
 	if s.running != "" {
 		return "turn " + string(s.running) + " to end"
 	}
@@ -174,7 +177,7 @@ func (s *State) execViews() []events.ExecView {
 		out = append(out, events.ExecView{
 			Exec: e.Request.Exec, Turn: e.Request.Turn, Target: e.Request.Selection.Target,
 			Executor: e.Request.Selection.Executor, Argv: slices.Clone(e.Request.Spec.Argv),
-			Started: e.Started, PID: e.PID, Background: e.Request.Spec.Background,
+			Started: e.Started, PID: e.PID, Background: e.Request.Spec.Background, Awaiting: e.Awaiting,
 		})
 	}
 	return out

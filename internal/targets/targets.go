@@ -129,6 +129,12 @@ func (s *State) Check(sel events.Selection) error {
 		With("generation", events.Sequence(cur.Generation).String())
 }
 
+// Find returns a target as it is registered now.
+func (s *State) Find(name events.TargetName) (events.TargetRegistered, bool) {
+	t, ok := s.current[name]
+	return t, ok
+}
+
 // List returns all targets by name.
 func (s *State) List() []events.TargetRegistered {
 	out := make([]events.TargetRegistered, 0, len(s.current))
