@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -145,6 +146,7 @@ func (l *profileLane) tokenView(name events.TokenName, at time.Time) events.Toke
 }
 
 func (l *profileLane) remember(id events.CommandID, a events.Raw) {
+	id = events.CommandID(strings.Clone(string(id))) // of a message's whole header, often
 	l.answers[id] = a
 	l.recent = append(l.recent, id)
 	if len(l.recent) > keptAnswers {

@@ -48,12 +48,20 @@ func TestManySessionsWithABacklogAreSettledInOrder(t *testing.T) {
 	begun := time.Now()
 	b.serveWith(b.connect("agent", events.RoleHost), client.HostConfig{LeaseTTL: time.Minute, Handle: o.take})
 	o.await(t, 3*n)
-	took, after := time.Since(begun), memory(t)
+	took := time.Since(begun)
+	ids := make([]events.SessionID, n)
+	for i := range n { // the ends are reported, and nothing is owed any more
+		b.await("a session to be at rest", func() bool {
+			v := do[events.SessionView](t, gw, events.CmdSessionShow, events.SessionShow{To: fmt.Sprint("k:", i)})
+			ids[i] = v.Session
+			return v.Turn == "" && v.Turns == 3 && v.Pending == 0
+		})
+	}
+	after := memory(t)
 	t.Logf("%d sessions, %d turns in %v (%.0f a second); resident %d MB before, %d MB after, at most %d MB; %.1f KB a turn",
 		n, 3*n, took.Round(time.Millisecond), float64(3*n)/took.Seconds(), before.now>>20, after.now>>20, after.peak>>20,
 		float64(after.now-before.now)/float64(3*n)/1024)
-	for i := range n {
-		id := do[events.SessionView](t, gw, events.CmdSessionShow, events.SessionShow{To: fmt.Sprint("k:", i)}).Session
+	for i, id := range ids {
 		if got := o.of(id); !slices.Equal(got, []string{"0", "1", "2"}) {
 			t.Errorf("session %d ran %v", i, got)
 		}

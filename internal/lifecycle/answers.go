@@ -49,6 +49,7 @@ func (a *answers) set(id events.CommandID, kept answer) {
 		a.byID = make(map[events.CommandID]answer)
 	}
 	if _, ok := a.byID[id]; !ok {
+		id = events.CommandID(strings.Clone(string(id))) // of a message's whole header, often
 		a.order = append(a.order, id)
 	}
 	a.byID[id] = kept
