@@ -204,6 +204,9 @@ func TestABusKilledUnderAHostInJavaScriptEndsNoTurn(t *testing.T) {
 	if n := host.did("begin"); n[string(during)] != 1 {
 		t.Errorf("the agent began the message %d times", n[string(during)])
 	}
+	if got := b.counts("js:1"); got["session.attached"] != 1 || got["session.detached"] != 0 || got["turn.reported_late"] != 0 {
+		t.Errorf("the record has %v", got) // attached again with its instance it has kept the session
+	}
 }
 
 func TestAHostInJavaScriptKilledInATurnLosesItAndTheNextGoesOn(t *testing.T) {
