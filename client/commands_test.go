@@ -94,6 +94,8 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 			a.Key = key
 		case *events.RevokedLease:
 			a.Key = key
+		case *events.ImportState:
+			a.Import = events.ImportID(c.id())
 		}
 		c.end(answer)
 	})
@@ -202,7 +204,18 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 		},
 		"renew":   func() error { _, err := conn.RenewLeases(ctx, events.LeaseRef{Key: key, Fence: fence}); return err },
 		"release": func() error { return conn.ReleaseLease(ctx, events.LeaseRef{Key: key, Fence: fence}) },
-		"revoke":  func() error { _, err := conn.RevokeLease(ctx, key, "why"); return err },
+		"find":    func() error { _, err := conn.Find(ctx, "x"); return err },
+		"import": func() error {
+			_, err := conn.Import(ctx, id, sum, strings.NewReader("x"), nil)
+			return err
+		},
+		"imports": func() error {
+			for _, err := range conn.Imports(ctx) {
+				return err
+			}
+			return nil
+		},
+		"revoke": func() error { _, err := conn.RevokeLease(ctx, key, "why"); return err },
 		"add token": func() error {
 			_, err := conn.AddToken(ctx, events.AddToken{Name: "web", Role: events.RoleHost, Digest: sum})
 			return err

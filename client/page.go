@@ -19,6 +19,8 @@ type Page struct {
 	// Holes are records that could not be decoded; they are in Records too, with only
 	// their place, so that the order stays whole.
 	Holes map[events.Sequence]error
+	// Undecoded are the messages of Holes, as they are stored.
+	Undecoded map[events.Sequence]*nats.Msg
 	// Next is where to go on; 0 when the page reached the tip.
 	Next events.Sequence
 	// First is the oldest kept event at or after what was asked for.
@@ -29,7 +31,7 @@ type Page struct {
 // Page reads up to limit events (0: as many as one answer carries) of a scope from a
 // sequence on (0: from the beginning).
 func (c *Conn) Page(ctx context.Context, scope events.Scope, from events.Sequence, limit int) (Page, error) {
-	p := Page{Holes: make(map[events.Sequence]error)}
+	p := Page{Holes: make(map[events.Sequence]error), Undecoded: make(map[events.Sequence]*nats.Msg)}
 	subject := events.LogSubject(c.Principal().Profile, scope)
 	stored, body, err := c.paged(ctx, events.CmdLogPage, events.LogPage{Scope: scope, From: from, Limit: limit})
 	if err != nil {
@@ -38,7 +40,7 @@ func (c *Conn) Page(ctx context.Context, scope events.Scope, from events.Sequenc
 	for _, m := range stored {
 		rec, err := events.DecodeRecord(subject, m.seq, m.Header, m.Data)
 		if err != nil {
-			p.Holes[m.seq] = err
+			p.Holes[m.seq], p.Undecoded[m.seq] = err, m.Msg
 		}
 		p.Records = append(p.Records, rec)
 	}

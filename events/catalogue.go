@@ -99,6 +99,7 @@ func eventEntries() []Entry {
 		profileEvent[LeaseTakeover](TypeLeaseTakenOver),
 		profileEvent[TargetControlChanged](TypeTargetControlChanged),
 		profileEvent[AuditRefused](TypeAuditRefused),
+		profileEvent[SessionImported](TypeSessionImported),
 		profileEvent[StoreRegressed](TypeStoreRegressed),
 	}
 }
@@ -160,6 +161,11 @@ func commandEntries() []Entry {
 		read[TokenList, Tokens](CmdTokenList),
 		read[LogPage, LogPageEnd](CmdLogPage),
 		read[LogTips, Tips](CmdLogTips),
+		read[FindSession, FoundSession](CmdSessionFind),
+		command[BeginImport, ImportState](CmdImportBegin, RoleOperator),
+		command[PutImport, ImportState](CmdImportPut, RoleOperator),
+		command[EndImport, SessionImported](CmdImportEnd, RoleOperator),
+		read[ImportList, Imports](CmdImportList),
 	}
 }
 

@@ -158,6 +158,31 @@ type SessionShow struct {
 	To string `json:"to"`
 }
 
+// FindSession asks which session something belongs to: a receipt, a turn, an exec, or a
+// session by id or name. Answer: [FoundSession].
+type FindSession struct {
+	ID string `json:"id"` // what is looked for
+}
+
+// FoundKind is what an id names.
+type FoundKind string
+
+// What an id names.
+const (
+	FoundSessionKind FoundKind = "session"
+	FoundReceipt     FoundKind = "receipt"
+	FoundTurn        FoundKind = "turn"
+	FoundExec        FoundKind = "exec"
+)
+
+// FoundSession answers [FindSession].
+type FoundSession struct {
+	Session SessionID `json:"session"`
+	Kind    FoundKind `json:"kind"`
+	// Imported is true when only an imported record of the session is there.
+	Imported bool `json:"imported,omitempty"`
+}
+
 // SessionView is a session's folded state and what it waits for.
 type SessionView struct {
 	SessionSummary

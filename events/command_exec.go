@@ -98,6 +98,8 @@ type Output struct {
 	Exec    ExecID    `json:"exec"`
 	// From is the stream sequence to begin at; 0 for the first kept.
 	From Sequence `json:"from,omitempty"`
+	// Imported: true asks for the output that came with an imported record.
+	Imported bool `json:"imported,omitempty"`
 	// TipOnly asks for no chunks, only for what is stored.
 	TipOnly bool `json:"tip_only,omitempty"`
 	// Audit also asks which chunk numbers are missing, which costs a read of all

@@ -28,6 +28,8 @@ const (
 	CodeUnauthenticated     Code = "unauthenticated"
 	CodeForbidden           Code = "forbidden"
 	CodeIdentityConflict    Code = "identity_conflict"
+	CodeAlreadyImported     Code = "already_imported"
+	CodeUnknownImport       Code = "unknown_import"
 	CodeConflict            Code = "conflict"
 	CodeAlreadyFinalized    Code = "already_finalized"
 	CodeAlreadyAttached     Code = "already_attached"
@@ -102,6 +104,8 @@ func Codes() []CodeInfo {
 		{CodeUnauthenticated, "no bearer token, or one that is unknown, expired or revoked", false, true, 401},
 		{CodeForbidden, "the caller may not do this; the attempt is on record", false, true, 403},
 		{CodeIdentityConflict, "the names belong to different sessions; only an operator's merge joins them", false, true, 409},
+		{CodeAlreadyImported, "another record of this session was imported before; it stands", false, true, 409},
+		{CodeUnknownImport, "no such import is under way: begin again", false, true, 404},
 		{CodeConflict, "others changed the session at each try", true, true, 409},
 		{CodeAlreadyFinalized, "the epoch has ended before; the first reason stands", false, true, 409},
 		{CodeAlreadyAttached, "another live host drives the session", true, true, 409},

@@ -116,6 +116,9 @@ type StreamSummary struct {
 	SHA256 string `json:"sha256"`
 	// MissingBytes were produced but could not be kept on the bus.
 	MissingBytes int64 `json:"missing_bytes,omitempty"`
+	// Redacted is how many registered secrets were taken out; bytes and hash are those of
+	// what was left.
+	Redacted int64 `json:"redacted,omitempty"`
 }
 
 // ExecExited is the terminal event of an exec that ran to an end that was seen. It

@@ -33,6 +33,8 @@ type (
 	ExecID string
 	// ApprovalID names one person's word on one action; a ULID minted by the bus.
 	ApprovalID string
+	// ImportID names one import of a record; a ULID minted by the bus.
+	ImportID string
 	// CommandID is the CloudEvents id of a command; a ULID minted by its sender.
 	CommandID string
 	// EventID is the CloudEvents id of an event; a ULID minted by the authority.

@@ -36,6 +36,10 @@ var samplesByType = map[reflect.Type]any{
 	reflect.TypeFor[events.PlatformUser]():      events.PlatformUser("slack:U1"),
 	reflect.TypeFor[events.ActionDigest]():      events.ActionDigest(aDigest),
 	reflect.TypeFor[events.CommandID]():         events.CommandID(aCommand),
+	reflect.TypeFor[events.ImportID]():          events.ImportID(anExec),
+	reflect.TypeFor[events.FoundKind]():         events.FoundReceipt,
+	reflect.TypeFor[events.Redaction]():         events.RedactRules,
+	reflect.TypeFor[events.Profile]():           events.Profile("default"),
 	reflect.TypeFor[events.TargetName]():        events.TargetName("local"),
 	reflect.TypeFor[events.TokenName]():         events.TokenName("ci"),
 	reflect.TypeFor[events.GatewaySessionKey](): events.GatewaySessionKey("cli:local"),
@@ -95,6 +99,8 @@ var samplesByName = map[string]any{
 	"authoritative_env": "HTTPS_PROXY", "limits_unenforced": "pids", "runtime_dir": "/run/keryx", "command": "true", "argv_prefix": "rm",
 	"cpu_milli": 1500, "memory_bytes": 536870912, "pids": 256,
 	"policy_revision": "5f3c9e0a1b2d4c6e", "why": "the policy of target local", "stdin_bytes": 6, "tool": "bash",
+	"offset": 4096, "redacted": 1, "content": aDigest, "schemas": aDigest,
+	"events": 20, "chunks": 3, "id": aReceipt,
 	"path": "/to", "details": map[string]string{"host": "shell"},
 }
 

@@ -187,6 +187,11 @@ func InboxPrefix(p Profile, n PrincipalName) string {
 	return join("_INBOX_" + string(p) + "_" + string(n))
 }
 
+// ImportSubject returns kx.import.<profile>.<session>, where imported records are.
+func ImportSubject(p Profile, s SessionID) string {
+	return join("kx", "import", string(p), string(s))
+}
+
 // LeaseSubject returns the subject under which a lease's changes are republished.
 func LeaseSubject(k LeaseKey) string { return "kx.lease." + k.String() }
 

@@ -49,6 +49,7 @@ const (
 	TypeSessionReanchored Type = "keryx.session.reanchored.v1"
 	TypeSessionReset      Type = "keryx.session.reset.v1"
 	TypeSessionFinalized  Type = "keryx.session.finalized.v1"
+	TypeSessionImported   Type = "keryx.session.imported.v1"
 
 	TypeSessionPolicyChanged Type = "keryx.session.policy_changed.v1"
 
@@ -171,4 +172,10 @@ const (
 
 	CmdLogPage Type = "keryx.cmd.log.page.v1"
 	CmdLogTips Type = "keryx.cmd.log.tips.v1"
+
+	CmdSessionFind Type = "keryx.cmd.session.find.v1"
+	CmdImportBegin Type = "keryx.cmd.import.begin.v1"
+	CmdImportPut   Type = "keryx.cmd.import.put.v1"
+	CmdImportEnd   Type = "keryx.cmd.import.end.v1"
+	CmdImportList  Type = "keryx.cmd.import.list.v1"
 )

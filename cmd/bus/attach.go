@@ -178,7 +178,7 @@ func running(ctx context.Context, c *client.Conn, v events.SessionView, exec eve
 		}
 		start.Selection = sel
 		start.Selection.Executor = e.Executor
-		start.Spec, err = requested(ctx, c, v.Session, exec)
+		start.Spec, err = requested(ctx, c, v.Session.Scope(), exec)
 		if err == nil && start.Spec.PTY == nil {
 			err = cli.Usagef("exec %s has no terminal; see 'bus output --follow'", exec)
 		}

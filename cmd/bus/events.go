@@ -81,9 +81,12 @@ func scopeOf(ctx context.Context, c *client.Conn, to string) (events.Scope, erro
 	if to == string(events.ScopeProfile) {
 		return events.ScopeProfile, nil
 	}
-	v, err := c.Show(ctx, to)
+	found, err := c.Find(ctx, to)
 	if err != nil {
 		return "", err
 	}
-	return v.Session.Scope(), nil
+	if found.Imported {
+		return events.ImportScope(found.Session), nil
+	}
+	return found.Session.Scope(), nil
 }

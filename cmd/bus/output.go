@@ -59,11 +59,18 @@ standard error. --cast makes a recording in the format asciicast v2 of it, which
 
 // run shows the output and reports whether the exec had not ended.
 func (f *outputFlags) run(ctx context.Context, cmd *cobra.Command, c *client.Conn, to string, exec events.ExecID) (bool, error) {
-	v, err := c.Show(ctx, to)
+	scope, err := sessionScope(ctx, c, to)
 	if err != nil {
 		return false, err
 	}
-	show, finish, err := f.printer(ctx, cmd, c, v.Session, exec)
+	show, finish, err := f.printer(ctx, cmd, c, scope, exec)
+	if err != nil {
+		return false, err
+	}
+	if scope.Imported() { // it does not go on
+		return false, errors.Join(c.KeptOutput(ctx, scope, exec, show), finish())
+	}
+	v, err := c.Show(ctx, to)
 	if err != nil {
 		return false, err
 	}
@@ -74,7 +81,7 @@ func (f *outputFlags) run(ctx context.Context, cmd *cobra.Command, c *client.Con
 }
 
 // printer returns what prints chunks and what ends that.
-func (f *outputFlags) printer(ctx context.Context, cmd *cobra.Command, c *client.Conn, s events.SessionID, exec events.ExecID) (func(client.Chunk), func() error, error) {
+func (f *outputFlags) printer(ctx context.Context, cmd *cobra.Command, c *client.Conn, s events.Scope, exec events.ExecID) (func(client.Chunk), func() error, error) {
 	if f.cast {
 		return recorder(ctx, cmd.OutOrStdout(), c, s, exec)
 	}
@@ -132,7 +139,7 @@ func runs(v events.SessionView, exec events.ExecID) bool {
 }
 
 // recorder makes a recording of chunks.
-func recorder(ctx context.Context, w io.Writer, c *client.Conn, s events.SessionID, exec events.ExecID) (func(client.Chunk), func() error, error) {
+func recorder(ctx context.Context, w io.Writer, c *client.Conn, s events.Scope, exec events.ExecID) (func(client.Chunk), func() error, error) {
 	spec, err := requested(ctx, c, s, exec)
 	if err != nil {
 		return nil, nil, err
@@ -192,9 +199,9 @@ func (r *recording) close() error {
 }
 
 // requested finds what was asked for.
-func requested(ctx context.Context, c *client.Conn, s events.SessionID, exec events.ExecID) (events.ExecSpec, error) {
+func requested(ctx context.Context, c *client.Conn, s events.Scope, exec events.ExecID) (events.ExecSpec, error) {
 	for from := events.Sequence(0); ; {
-		page, err := c.Page(ctx, s.Scope(), from, 0)
+		page, err := c.Page(ctx, s, from, 0)
 		if err != nil {
 			return events.ExecSpec{}, err
 		}
@@ -207,7 +214,7 @@ func requested(ctx context.Context, c *client.Conn, s events.SessionID, exec eve
 			}
 		}
 		if page.Next == 0 {
-			return events.ExecSpec{}, events.Errorf(events.CodeUnknownExec, "session %s has no exec %q", s, exec)
+			return events.ExecSpec{}, events.Errorf(events.CodeUnknownExec, "the record of %s has no exec %q", s, exec)
 		}
 		from = page.Next
 	}

@@ -44,7 +44,7 @@ command was called wrongly.`,
 		newUp(g), newServe(g), newUser(g), newToken(g), newSessions(g), newSession(g),
 		newSubmit(g), newReceipt(g), newQueue(g), newCancel(g), newRequeue(g), newDiscard(g), newTurns(g), newTurn(g),
 		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g), newLease(g),
-		newEvents(g), newReplay(g), newVersion(g))
+		newEvents(g), newReplay(g), newExport(g), newImport(g), newVersion(g))
 }
 
 // followed is connected for what goes on without an end.

@@ -75,7 +75,7 @@ func (t *term) admit(req *request) {
 // that would need room as well.
 func (t *term) room(req *request) error {
 	switch req.data.(type) {
-	case events.Register, events.Submit, events.StartExec:
+	case events.Register, events.Submit, events.StartExec, events.BeginImport, events.PutImport:
 		return t.cfg.Room()
 	}
 	return nil

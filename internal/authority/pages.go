@@ -31,6 +31,15 @@ func (t *term) logPage(ctx context.Context, req *request) {
 		t.fail(req, scopeErr)
 		return
 	}
+	if f, ok := t.importOf(p, q.Scope); ok {
+		end, err := t.importPage(ctx, req, f, q, limit)
+		if err != nil {
+			t.fail(req, err)
+			return
+		}
+		t.answerEnd(req.reply, end)
+		return
+	}
 	tip, _ := t.tip(p, q.Scope)
 	page, next, err := t.cfg.Log.Page(ctx, events.LogSubject(p, q.Scope), max(q.From, 1), limit, pageBytes)
 	if err != nil {
@@ -51,6 +60,9 @@ func (t *term) logPage(ctx context.Context, req *request) {
 // empty record.
 func (t *term) checkScope(p events.Profile, s events.Scope) error {
 	if s == events.ScopeProfile || t.sessions.lane(p, events.SessionID(s)) != nil {
+		return nil
+	}
+	if _, ok := t.importOf(p, s); ok {
 		return nil
 	}
 	return unknownSession(string(s))
@@ -75,6 +87,10 @@ func (t *term) output(req *request, q events.Output) {
 	p := req.caller.Profile
 	if !events.IsULID(string(q.Session)) || !events.IsULID(string(q.Exec)) {
 		t.fail(req, events.Errorf(events.CodeInvalid, "session and exec are ULIDs"))
+		return
+	}
+	if f, ok := t.importOf(p, outputScope(q)); ok {
+		t.inBackground(req, func(ctx context.Context, req *request) { t.importOutput(ctx, req, f, q) })
 		return
 	}
 	l := t.sessions.lane(p, q.Session)

@@ -24,6 +24,7 @@ type profileLane struct {
 	stateMu  sync.RWMutex
 	targets  targets.State
 	tokens   tokens.State
+	imports  map[events.SessionID]events.SessionImported
 	sequence events.Sequence
 	ordinal  events.Ordinal
 	lastTime time.Time
@@ -77,6 +78,7 @@ func (l *profileLane) fold(rec events.Record) {
 	if rec.Time.After(l.lastTime) {
 		l.lastTime = rec.Time
 	}
+	l.foldImport(rec)
 	if err := errors.Join(l.targets.Fold(rec), l.tokens.Fold(rec)); err != nil {
 		l.t.logger.Error("event cannot be folded", "profile", l.profile, "ordinal", rec.Ordinal, "error", err)
 	}
@@ -114,6 +116,12 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 		answer = sel
 	case events.TypeTargetWithdrawn, events.TypeTargetReported, events.TypeTargetAttached, events.TypeTargetDetached:
 		answer = events.Done{Sequence: rec.Sequence}
+	case events.TypeSessionImported:
+		d, err := events.DataOf[events.SessionImported](rec)
+		if err != nil {
+			return nil, false
+		}
+		answer = d
 	case events.TypeTokenAdded:
 		d, err := events.DataOf[events.TokenAdded](rec)
 		if err != nil {

@@ -43,7 +43,14 @@ func (t *term) read(req *request) {
 		t.onSession(req, d.To, func(ctx context.Context, l *lane) (any, error) { return l.turnPage(ctx, d) })
 	case events.SessionList:
 		t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.list(ctx, req.caller.Profile, d), nil) })
+	case events.FindSession:
+		t.reply(req)(t.find(req.caller.Profile, d.ID))
+	case events.ImportList:
+		t.reply(req)(t.importList(req.caller.Profile, d), nil)
 	case events.SessionShow:
+		if t.importShown(req, d.To) {
+			return
+		}
 		t.onSession(req, d.To, func(_ context.Context, l *lane) (any, error) { return t.show(l, d.To) })
 	case events.ReceiptShow:
 		t.receipt(req, d.ID)
@@ -202,6 +209,9 @@ func (t *term) tip(p events.Profile, scope events.Scope) (events.Tip, bool) {
 		defer l.stateMu.RUnlock()
 		tip.Sequence, tip.Ordinal = l.sequence, l.ordinal
 		return tip, tip.Sequence != 0
+	}
+	if f, ok := t.importOf(p, scope); ok {
+		return importTip(scope, f), true
 	}
 	l := t.sessions.lane(p, events.SessionID(scope))
 	if l == nil {

@@ -41,6 +41,7 @@ type term struct {
 	lanes    *group // lane goroutines
 	services *group // scheduler, granter, reads
 	reads    *semaphore.Weighted
+	imports  *importer
 	intake   *nats.Subscription
 	gatherer *gatherer
 	begun    time.Time
@@ -54,6 +55,7 @@ func newTerm(cfg Config) (*term, error) {
 		lanes: newGroup(), services: newGroup(), begun: time.Now(),
 	}
 	t.profiles = newProfileIndex(t)
+	t.imports = newImporter(t)
 	t.work, t.stopWork = context.WithCancel(context.Background())
 	t.gatherer = newGatherer(t.work, cfg.Log, t.services.start)
 	var err error

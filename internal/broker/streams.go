@@ -85,7 +85,7 @@ func importStream(maxBytes int64) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: events.StreamImport, Subjects: []string{events.PatternImport}, Storage: jetstream.FileStorage,
 		Discard: jetstream.DiscardNew, MaxBytes: maxBytes, MaxConsumers: -1, AllowDirect: true,
-		Duplicates: dedupeWindow,
+		AllowAtomicPublish: true, Duplicates: dedupeWindow,
 	}
 }
 

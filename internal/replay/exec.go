@@ -73,6 +73,9 @@ func stream(s events.StreamSummary) string {
 		return ""
 	}
 	text := fmt.Sprintf(", %s %s", s.Name, count(int(s.Bytes), "byte"))
+	if s.Redacted > 0 {
+		text += fmt.Sprintf(" (%s hidden)", count(int(s.Redacted), "secret"))
+	}
 	if s.MissingBytes > 0 {
 		text += fmt.Sprintf(" (%d not kept)", s.MissingBytes)
 	}

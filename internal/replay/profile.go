@@ -100,3 +100,8 @@ func tellRegressed(d events.StoreRegressed) (string, tone) {
 	return fmt.Sprintf("served although the store ends at %s and once reached %s, generation %d",
 		d.Last, d.HighWater, d.Generation), bad
 }
+
+func tellImported(d events.SessionImported) (string, tone) {
+	return fmt.Sprintf("session %s of profile %s, %s up to ordinal %s, redaction %s",
+		d.Session, d.FromProfile, count(d.Events, "event"), d.LastOrdinal, d.Redaction), plain
+}

@@ -144,6 +144,7 @@ var tellers = map[events.Type]teller{
 	events.TypeTokenRevoked:         of(tellTokenRevoked),
 	events.TypeLeaseRevoked:         of(tellLeaseRevoked),
 	events.TypeLeaseTakenOver:       of(tellLeaseTakenOver),
+	events.TypeSessionImported:      of(tellImported),
 	events.TypeAuditRefused:         of(tellRefused),
 	events.TypeStoreRegressed:       of(tellRegressed),
 	events.TypeTargetControlChanged: of(tellControlChanged),

@@ -120,3 +120,11 @@ func (l *Log) Last(ctx context.Context, subject string) (Stored, error) {
 		Header: strip(m.Header), Data: m.Data,
 	}, nil
 }
+
+// Clear removes all messages of a subject.
+func (l *Log) Clear(ctx context.Context, subject string) error {
+	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+		return fmt.Errorf("clear %s: %w", subject, err)
+	}
+	return nil
+}

@@ -42,6 +42,7 @@ func To(ctx context.Context, src Source, profile events.Profile, scope events.Sc
 		if hole != nil {
 			p.Holes++
 		}
+		r.Scope = p.State.Session.Scope() // of an imported record it is another
 		// Its error says that the event is a hole, for the fold as well.
 		if err := lifecycle.Fold(p.State, r); err != nil && hole == nil {
 			p.Holes++

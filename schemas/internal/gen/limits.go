@@ -34,6 +34,7 @@ var patterns = map[reflect.Type]string{
 	reflect.TypeFor[events.CommandID]():     ulid,
 	reflect.TypeFor[events.ApprovalID]():    ulid,
 	reflect.TypeFor[events.ActionDigest]():  `^[0-9a-f]{64}$`,
+	reflect.TypeFor[events.ImportID]():      ulid,
 }
 
 // open are string types whose constants are not all the values there are.
@@ -46,7 +47,7 @@ func limit(structure, name string, s object) {
 		limitNumber(structure, name, s)
 	case "string":
 		if s["enum"] == nil && s["pattern"] == nil {
-			limitText(name, s)
+			limitText(structure, name, s)
 		}
 	case "array":
 		if slices.Contains(nonEmpty, structure+"."+name) {
@@ -82,7 +83,7 @@ var (
 	lines = []string{"home", "source", "surface", "reason", "cwd", "shell", "runtime_dir", "platform_user"}
 )
 
-func limitText(name string, s object) {
+func limitText(structure, name string, s object) {
 	switch {
 	case name == "to", name == "tool":
 		s["minLength"], s["maxLength"] = 1, 1024
@@ -90,7 +91,9 @@ func limitText(name string, s object) {
 		s["maxLength"] = 1024
 	case slices.Contains(lines, name):
 		s["maxLength"] = 4096
-	case name == "sha256", name == "body_digest", name == "digest":
+	case structure == "FindSession":
+		s["minLength"], s["maxLength"] = 1, 1024
+	case name == "sha256", name == "content", name == "schemas", name == "body_digest", name == "digest":
 		s["pattern"] = `^[0-9a-f]{64}$`
 	}
 }
