@@ -146,10 +146,15 @@ func (c *call) deliver(ev events.Event, to string) (events.Receipt, error) {
 	if err != nil {
 		return events.Receipt{}, err
 	}
-	return c.conn.Submit(c.ctx(), events.Submit{
+	receipt, err := c.conn.Submit(c.ctx(), events.Submit{
 		To: to, Body: events.Body{Text: textOf(ev), Data: doc},
 		IdempotencyKey: string(c.token.Name) + ":ce:" + events.NameHash(ev.Source()+"\n"+ev.ID()),
 	})
+	// Sent in another mode it may read otherwise, and is the same event all the same.
+	if e := refusal(err); err != nil && e.Code == events.CodeIdempotencyConflict && e.Details["receipt"] != "" {
+		return c.conn.Receipt(c.ctx(), events.ReceiptID(e.Details["receipt"]))
+	}
+	return receipt, err
 }
 
 // textOf is what an event says to a reader: its payload if that is text, else what it is.

@@ -80,9 +80,23 @@ func (s *Server) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	_ = rc.SetReadDeadline(time.Now().Add(s.cfg.RequestTime)) // fails only for what cannot be slow
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	c := &call{s: s, w: w, r: r.WithContext(ctx), route: rt, token: tok, conn: s.connFor(tok)}
-	if err := rt.serve(c); err != nil {
+	err := c.may()
+	if err == nil {
+		err = rt.serve(c)
+	}
+	if err != nil {
 		s.refuse(w, c.r, err)
 	}
+}
+
+// may refuses tokens that a route of the edge's own is not for. The bus itself refuses, and
+// records, those that a command is not for.
+func (c *call) may() error {
+	if c.route.command != "" || slices.Contains(c.route.roles, c.token.Role) {
+		return nil
+	}
+	c.s.cfg.Logger.Warn("refused", "token", c.token.Name, "route", c.route.id)
+	return events.Errorf(events.CodeForbidden, "a token of role %s may not do this", c.token.Role)
 }
 
 // noRoute says whether the path or the method is wrong.

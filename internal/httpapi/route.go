@@ -74,10 +74,12 @@ func (rt route) lasting() route {
 }
 
 func sessionRoutes() []route {
+	show := get("/v1/sessions/{to}", "showSession", events.CmdSessionShow, "Show a session: its state and what it waits for, now or as it was")
+	show.serve, show.query = (*call).showSession, []param{atParam()}
 	return []route{
 		get("/v1/sessions", "listSessions", events.CmdSessionList, "List the profile's sessions, a page at a time"),
 		post("/v1/sessions", "registerSession", events.CmdSessionRegister, "Find the session with these names, or make it"),
-		get("/v1/sessions/{to}", "showSession", events.CmdSessionShow, "Show a session: its state and what it waits for"),
+		show,
 		post("/v1/sessions/{to}/aliases", "aliasSession", events.CmdSessionAlias, "Give a session more names"),
 		post("/v1/sessions/{to}/reset", "resetSession", events.CmdSessionReset, "End the epoch and begin the next; a running turn is interrupted first").lasting(),
 		post("/v1/sessions/{to}/finalize", "finalizeSession", events.CmdSessionFinalize, "End the epoch; a running turn is interrupted first").lasting(),

@@ -160,3 +160,21 @@ func TestOnlyTheServersOwnNamesAreAnswered(t *testing.T) {
 		}
 	}
 }
+
+func TestASessionIsShownAsItWas(t *testing.T) {
+	t.Parallel()
+	e := startEdge(t)
+	e.register("web:1")
+	between := e.submit("web:1", "one")
+	e.submit("web:1", "two")
+	gw := events.RoleGateway
+	for at, want := range map[string]int{"%231": 0, "%232": 1, between.Sequence.String(): 1, "2999-01-01T00:00:00Z": 2} {
+		if v := do[events.SessionView](e, gw, "GET", "/v1/sessions/web:1?at="+at, ""); v.Pending != want {
+			t.Errorf("at %s there wait %d, want %d", at, v.Pending, want)
+		}
+	}
+	for _, at := range []string{"yesterday", "%230", "0", "%2399", "1999-01-01T00:00:00Z"} {
+		e.refused(gw, events.CodeInvalid, "GET", "/v1/sessions/web:1?at="+at, "")
+	}
+	e.refused(gw, events.CodeUnknownSession, "GET", "/v1/sessions/nobody?at=5", "")
+}
