@@ -23,10 +23,10 @@ const maxStdin = 256 << 10
 const nobodyRuns = "no executor is there; start one with 'bus up', or 'bus serve' and 'executor'"
 
 type execFlags struct {
-	target, cwd, size                    string
-	pty, background, login, exact, stdin bool
-	timeout, grace                       time.Duration
-	set, unset                           []string
+	target, cwd, size                         string
+	pty, background, login, exact, stdin, ask bool
+	timeout, grace                            time.Duration
+	set, unset                                []string
 }
 
 func newExec(g *global) *cobra.Command {
@@ -77,6 +77,7 @@ func (f *execFlags) flags(cmd *cobra.Command) {
 	fs.StringVar(&f.cwd, "cwd", "", "absolute directory; default: the target's")
 	fs.BoolVar(&f.login, "login", false, "run the login files of the target's shell first")
 	fs.BoolVar(&f.exact, "exact", false, "give it the variables of --env and no others")
+	fs.BoolVar(&f.ask, "ask", false, "wait for somebody's approval, where the target's policy leaves that open")
 	fs.BoolVar(&f.stdin, "stdin", false, "give it standard input, which is read to its end first")
 }
 
@@ -159,7 +160,7 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, g *global, c *c
 	if err != nil {
 		return err
 	}
-	start := events.StartExec{Session: v.Session, Selection: sel, Spec: spec}
+	start := events.StartExec{Session: v.Session, Selection: sel, Spec: spec, Ask: f.ask}
 	if f.background {
 		a, err := c.StartExec(ctx, start)
 		if err != nil {
@@ -170,7 +171,7 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, g *global, c *c
 	tty := &keyboard{cmd: cmd, conn: c, start: start, notes: newNotes(cmd.ErrOrStderr())}
 	defer tty.close()
 	out := &streams{cmd: cmd, raw: f.pty || !cli.IsTerminal(cmd.OutOrStdout())}
-	exited, err := c.RunExec(ctx, start, v.LastSeq, tty.open, out.chunk)
+	exited, err := c.RunExec(ctx, start, v.LastSeq, func(a events.ExecAnswer) { tellWaiting(tty.notes, a, f.target); tty.open(a) }, out.chunk)
 	tty.close()
 	if ctx.Err() != nil && err == nil {
 		return context.Cause(ctx) // its end was awaited; ours is the signal's
@@ -182,6 +183,13 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, g *global, c *c
 		return fmt.Errorf("print output: %w", out.err)
 	}
 	return exitOf(exited)
+}
+
+// tellWaiting says what a command waits for that is not started at once.
+func tellWaiting(n *notes, a events.ExecAnswer, target string) {
+	if a.Approval != "" {
+		n.say("waiting for approval %s in target %s: bus approve %s, or bus deny %s", a.Approval, target, a.Approval, a.Approval)
+	}
 }
 
 func (g *global) printExec(cmd *cobra.Command, a events.ExecAnswer) error {

@@ -42,7 +42,8 @@ command was called wrongly.`,
 	root.PersistentFlags().BoolVar(&g.json, "json", false, "print one JSON object a line")
 	return cli.Group(root,
 		newUp(g), newServe(g), newUser(g), newToken(g), newSessions(g), newSession(g),
-		newSubmit(g), newReceipt(g), newQueue(g), newCancel(g), newRequeue(g), newDiscard(g), newTurns(g), newTurn(g),
+		newSubmit(g), newReceipt(g), newQueue(g), newEdit(g), newCancel(g), newRequeue(g), newDiscard(g), newTurns(g), newTurn(g),
+		newApprovals(g), newApprove(g), newDeny(g),
 		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g), newLease(g),
 		newEvents(g), newReplay(g), newExport(g), newImport(g), newVersion(g))
 }

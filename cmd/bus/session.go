@@ -14,7 +14,7 @@ import (
 func newSession(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "session", Short: "One session: its state, its epochs"}
 	return cli.Group(cmd,
-		newSessionShow(g), newSessionDiff(g),
+		newSessionShow(g), newSessionPolicy(g), newSessionDiff(g),
 		newEpochEnd(g, "reset", "End the open epoch and open the next; a running turn is interrupted first", (*client.Conn).Reset),
 		newEpochEnd(g, "finalize", "End the open epoch; what waits is not delivered", (*client.Conn).Finalize),
 	)

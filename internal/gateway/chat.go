@@ -28,6 +28,11 @@ type Config struct {
 	Hosts []events.PrincipalName
 	// Target is where the session's host runs commands by default; empty for none.
 	Target events.TargetName
+	// User is the person at the chat as this platform knows them: who answers approvals
+	// when no operator sits at it. The session's policy has to list them.
+	User events.PlatformUser
+	// Approvers are the users who may answer approvals of a new session.
+	Approvers []events.PlatformUser
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 }
@@ -72,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Chat, error) {
 	defer cancel()
 	reg, err := cfg.Conn.Register(ctx, events.Names{
 		GatewaySessionKey: cfg.Key, Source: cfg.Source, Surface: cfg.Surface,
-	}, events.Policy{Hosts: cfg.Hosts, Target: cfg.Target})
+	}, events.Policy{Hosts: cfg.Hosts, Target: cfg.Target, Approvers: cfg.Approvers})
 	if err != nil {
 		return nil, fmt.Errorf("open chat %q: %w", cfg.Key, err)
 	}

@@ -39,7 +39,7 @@ func (r *runner) fold(ctx context.Context, rec events.Record) error {
 	case events.TypeTurnReportedLate:
 		return with(rec, func(d events.TurnReportedLate) { r.late(d) })
 	}
-	return nil
+	return r.foldApproval(rec)
 }
 
 func with[T any](rec events.Record, f func(T)) error {

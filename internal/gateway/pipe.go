@@ -100,6 +100,10 @@ func (p *Pipe) line(ctx context.Context, chat *Chat, line string) error {
 			break
 		}
 		p.Notice(said)
+	case CommandApprove, CommandDeny:
+		if _, err := chat.Answer(ctx, text, command == CommandApprove); err != nil {
+			p.fault(err)
+		}
 	default:
 		p.fault(errors.New(unknownCommand(text)))
 	}

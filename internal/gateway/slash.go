@@ -18,6 +18,9 @@ const (
 	CommandBackground Command = "bg"
 	CommandJobs       Command = "jobs"
 	CommandKill       Command = "kill"
+	// CommandApprove and CommandDeny answer what waits for somebody's word; they take its id.
+	CommandApprove Command = "approve"
+	CommandDeny    Command = "deny"
 	// CommandUnknown is a command that does not exist.
 	CommandUnknown Command = "unknown"
 )
@@ -29,6 +32,8 @@ const Help = `/new      end this epoch and begin the next
 /bg CMD   run a command in the background; the session is told of its end
 /jobs     list what runs
 /kill JOB end a job: its id, or the end of that
+/approve [ID]      let a command run that waits for somebody's word
+/deny ID [REASON]  refuse it
 /help     this list
 //text    send a message that begins with a slash
 `
@@ -45,7 +50,7 @@ func Parse(line string) (c Command, text string) {
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	switch c := Command(word[1:]); c {
-	case CommandBackground, CommandKill:
+	case CommandBackground, CommandKill, CommandApprove, CommandDeny:
 		return c, strings.TrimSpace(rest)
 	case CommandJobs:
 		return c, ""

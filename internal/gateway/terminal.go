@@ -190,6 +190,9 @@ func (t *Terminal) line(ctx context.Context, chat *Chat, line string) error {
 			return err
 		}
 		t.Notice(said)
+	case CommandApprove, CommandDeny:
+		_, err := chat.Answer(ctx, text, command == CommandApprove)
+		return err // the record tells of the answer
 	default:
 		return errors.New(unknownCommand(text))
 	}

@@ -24,12 +24,14 @@
 // The answer of a command is a function of the event that concludes it. The fold keeps
 // it, so a repeated command gets the first answer, also after a restart. It keeps the
 // last [MaxAnswers] of the last [AnswerLife]; what is older is refused as too_old.
-// Commands that appended nothing are not remembered; they are decided anew.
+// Commands that appended nothing are not remembered; they are decided anew. A question
+// before a tool runs is answered by a later event, its verdict ([Decision.Wait]).
 //
 // # Owed
 //
 // One session.idle per ended turn, before anything else happens; the end of items that
-// expired or do not fit any more, and the release of those that are due; an offer of the
+// expired or do not fit any more, of approvals and questions whose time is over, and of
+// execs whose approval ended unused; the release of items that are due; an offer of the
 // next items, or of a steer; the end of an offer nobody answered; the end of an epoch by
 // idleness or because its host is gone. What a command finds overdue of the first kinds,
 // or an idle expiry, is appended before it is decided.
@@ -50,5 +52,6 @@
 // Between an append and what it owes: Owed still says it. Between two events of a
 // chain: the command is repeated by its sender, or its cause is seen again, and the
 // chain goes on where it was; no event between counts as the command's answer. Between
-// an append and the message about it: [Resume] says it again.
+// an append and the message about it: [Resume] says it again. Between an approval's grant
+// and its use: [Granted] says that it is to be used.
 package lifecycle

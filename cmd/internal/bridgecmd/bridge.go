@@ -62,6 +62,7 @@ a host and an operator.`,
 	fs.StringVar(&f.http, "http", "", "loopback host:port for /healthz and /readyz; default: none")
 	fs.StringArrayVar(&f.apiCreds, "api-creds", nil, "credentials file as which --api acts: of role gateway, host or operator (may be repeated)")
 	f.chat.Flags(cmd)
+	f.chat.ApprovalFlags(cmd)
 	f.edge.Flags(cmd, "")
 	f.log.Flags(cmd, "warn")
 	return cmd

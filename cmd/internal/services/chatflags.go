@@ -2,6 +2,7 @@ package services
 
 import (
 	"log/slog"
+	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,9 @@ type ChatFlags struct {
 	Key    string
 	Hosts  []string
 	Target string
+	// User and Approvers are for answers to approvals.
+	User      string
+	Approvers []string
 }
 
 // Flags adds the flags.
@@ -31,6 +35,12 @@ func (c *ChatFlags) Config(surface string, log *slog.Logger) (gateway.Config, er
 		Key: events.GatewaySessionKey(c.Key), Source: "cli", Surface: surface,
 		Target: events.TargetName(c.Target), Logger: log,
 	}
+	if cfg.User = events.PlatformUser(c.User); cfg.User == "" {
+		cfg.User = localUser()
+	}
+	for _, u := range c.Approvers {
+		cfg.Approvers = append(cfg.Approvers, events.PlatformUser(u))
+	}
 	if c.Key == "" {
 		return cfg, cli.Usagef("--key is empty")
 	}
@@ -45,4 +55,22 @@ func (c *ChatFlags) Config(surface string, log *slog.Logger) (gateway.Config, er
 		cfg.Hosts = append(cfg.Hosts, name)
 	}
 	return cfg, nil
+}
+
+// ApprovalFlags adds the flags of who answers approvals, for a chat at which no operator
+// sits.
+func (c *ChatFlags) ApprovalFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.User, "user", "", "who sits at the conversation, for /approve and /deny; default: local: and the login name")
+	f.StringSliceVar(&c.Approvers, "approver", nil, "who may approve commands of a new session, e.g. local:alice")
+}
+
+// localUser names the person of this process; empty, which no session lists, if the system
+// does not say.
+func localUser() events.PlatformUser {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return events.PlatformUser("local:" + u.Username)
 }
