@@ -105,6 +105,9 @@ type Output struct {
 	// Audit also asks which chunk numbers are missing, which costs a read of all
 	// chunks. Only a lost connection can make holes, so ask after one.
 	Audit bool `json:"audit,omitempty"`
+	// Pulse asks for Position of the answer alone: that of the newest chunk of any exec. It
+	// reads no chunk, which a bus keeps in memory for a while.
+	Pulse bool `json:"pulse,omitempty"`
 }
 
 // OutputPage ends a page of output.
@@ -113,6 +116,8 @@ type OutputPage struct {
 	Next Sequence `json:"next,omitempty"`
 	// Stored is the number of the last stored chunk; chunks are numbered from 1.
 	Stored uint64 `json:"stored"`
+	// Position is the stream sequence of that chunk, or what Pulse asks for.
+	Position Sequence `json:"position,omitempty"`
 	// Missing are the holes below Stored, when asked for.
 	Missing []ChunkRange `json:"missing,omitempty"`
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"sync"
@@ -10,8 +11,15 @@ import (
 	"keryx/internal/screen"
 )
 
-// hintFor is how long a hint stays on the last line.
-const hintFor = 3 * time.Second
+const (
+	// hintFor is how long a hint stays on the last line, and hintBytes how much may come
+	// meanwhile.
+	hintFor   = 3 * time.Second
+	hintBytes = 256 << 10
+	// pictureBytes of the newest output make the picture, more than the scrollback holds; it
+	// is a quarter of a second's work for the model (measured: 1.2 to 8 MB/s).
+	pictureBytes = 256 << 10
+)
 
 // window shows a terminal: a picture of what was before, then what comes. Close it.
 type window struct {
@@ -25,7 +33,10 @@ type window struct {
 	mu      sync.Mutex
 	model   *screen.Screen // nil once nothing is painted any more
 	painted bool
+	recent  []client.Chunk // the newest, not in the model yet
+	size    int            // of recent, in bytes
 	unhint  *time.Timer
+	hinted  int // how much may come before the hint is left as it is
 	err     error
 }
 
@@ -35,19 +46,49 @@ func (w *window) chunk(c client.Chunk) {
 	if !w.painted && c.Number > w.until { // those before were not kept
 		w.paintLocked()
 	}
-	if w.model != nil {
+	w.modelLocked(c)
+	switch {
+	case w.painted && c.Missing > 0:
+		w.write(fmt.Appendf(nil, "\r\n\x1b[0;7m[... %d bytes were skipped ...]\x1b[0m\r\n", c.Missing))
+		fallthrough
+	case w.painted:
+		w.write(c.Data)
+	case c.Number == w.until:
+		w.paintLocked()
+	}
+}
+
+// modelLocked keeps the model up to date, which is slow: of what is far back only the modes
+// are taken, and a flood takes the hint with it.
+func (w *window) modelLocked(c client.Chunk) {
+	if w.model == nil {
+		return
+	}
+	if w.painted {
+		if w.hinted -= len(c.Data); w.hinted < 0 {
+			w.dropLocked()
+			return
+		}
+	}
+	c.Data = bytes.Clone(c.Data)
+	w.recent, w.size = append(w.recent, c), w.size+len(c.Data)
+	for len(w.recent) > 0 && w.size-len(w.recent[0].Data) >= pictureBytes {
+		old := w.recent[0]
+		w.recent, w.size = w.recent[1:], w.size-len(old.Data)
+		w.model.Skim(old.Data)
+	}
+}
+
+// drawLocked puts what is recent into the model, at the sizes that it was made for.
+func (w *window) drawLocked() {
+	for _, c := range w.recent {
 		if c.Rows > 0 && c.Cols > 0 {
 			w.model.Resize(c.Rows, c.Cols)
 		}
 		_, err := w.model.Write(c.Data)
 		w.note(err)
 	}
-	switch {
-	case w.painted:
-		w.write(c.Data)
-	case c.Number == w.until:
-		w.paintLocked()
-	}
+	w.recent, w.size = nil, 0
 }
 
 func (w *window) paint() {
@@ -57,7 +98,8 @@ func (w *window) paint() {
 }
 
 func (w *window) paintLocked() {
-	w.painted = true
+	w.painted, w.hinted = true, hintBytes
+	w.drawLocked()
 	w.write(w.model.Paint())
 	if w.hint == "" || w.rows == 0 {
 		w.dropLocked()
@@ -68,6 +110,7 @@ func (w *window) paintLocked() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.model != nil {
+			w.drawLocked()
 			w.write(w.model.Paint())
 			w.dropLocked()
 		}

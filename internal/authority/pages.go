@@ -127,7 +127,11 @@ func (t *term) outputPage(ctx context.Context, req *request, q events.Output, su
 		return events.OutputPage{}, err
 	}
 	var end events.OutputPage
-	if end.Stored, err = lastChunk(ctx, out, subject); err != nil {
+	if q.Pulse {
+		end.Position, err = out.LastSequence(ctx)
+		return end, err
+	}
+	if end.Stored, end.Position, err = lastChunk(ctx, out, subject); err != nil {
 		return end, err
 	}
 	if q.Audit {
@@ -147,15 +151,15 @@ func (t *term) outputPage(ctx context.Context, req *request, q events.Output, su
 	return end, err
 }
 
-func lastChunk(ctx context.Context, out *sessionlog.Log, subject string) (uint64, error) {
+func lastChunk(ctx context.Context, out *sessionlog.Log, subject string) (uint64, events.Sequence, error) {
 	m, err := out.Last(ctx, subject)
 	if errors.Is(err, sessionlog.ErrNone) || errors.Is(err, jetstreamext.ErrNoMessages) {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return chunkNumber(m), nil
+	return chunkNumber(m), m.Sequence, nil
 }
 
 func chunkNumber(m sessionlog.Stored) uint64 {

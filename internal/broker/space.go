@@ -28,6 +28,7 @@ type space struct {
 	free   func() (uint64, error)
 	health func() *server.HealthStatus
 	dir    string
+	output *outputHold // used by run alone
 
 	full   atomic.Pointer[events.Error]
 	failed chan error // one value
@@ -37,7 +38,7 @@ type space struct {
 
 func watchSpace(b *Broker) *space {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &space{dir: b.cfg.Dir, free: b.cfg.Free, health: func() *server.HealthStatus {
+	s := &space{dir: b.cfg.Dir, free: b.cfg.Free, output: &outputHold{b: b}, health: func() *server.HealthStatus {
 		return b.server.Healthz(&server.HealthzOptions{})
 	}, failed: make(chan error, 1), cancel: cancel}
 	s.look()
@@ -59,7 +60,9 @@ func (s *space) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		s.look()
+		if free, known := s.look(); known {
+			s.output.look(ctx, free)
+		}
 		if err := s.broken(); err != nil && ctx.Err() == nil {
 			s.failed <- err
 			return
@@ -68,14 +71,15 @@ func (s *space) run(ctx context.Context) {
 }
 
 // look notes whether there is room. A filesystem that does not say is trusted.
-func (s *space) look() {
+func (s *space) look() (free uint64, known bool) {
 	free, err := s.free()
 	if err != nil || free >= minFree {
 		s.full.Store(nil)
-		return
+		return free, err == nil
 	}
 	s.full.Store(events.Errorf(events.CodeStoreFull,
 		"the filesystem of %s has %d KiB free; nothing new is taken below %d", s.dir, free>>10, minFree>>10))
+	return free, true
 }
 
 // broken says why the store cannot be written until another start; nil while it can.

@@ -37,7 +37,8 @@ type memoryBus struct {
 	refuse  map[events.Type]*events.Error // answers to reports
 	asked   int                           // exec.output commands
 
-	epoch      uint64 // of access
+	position   events.Sequence // of the stream
+	epoch      uint64          // of access
 	controller events.PrincipalName
 }
 
@@ -118,6 +119,7 @@ func (b *memoryBus) store(m *nats.Msg) {
 			c.data = nil
 		}
 		b.chunks = append(b.chunks, c)
+		b.position++
 		if len(b.chunks) > 1024 {
 			b.chunks = slices.Delete(b.chunks, 0, 1)
 		}
@@ -217,7 +219,10 @@ func (b *memoryBus) answer(t events.Type, data any) (any, error) {
 }
 
 func (b *memoryBus) output(q events.Output) events.OutputPage {
-	page := events.OutputPage{}
+	page := events.OutputPage{Position: b.position}
+	if q.Pulse {
+		return page
+	}
 	have := map[uint64]bool{}
 	for _, c := range b.chunks {
 		have[c.number] = true

@@ -32,6 +32,9 @@ type Config struct {
 	SpoolDir string
 	// SpoolBytes bounds the spool of one command. Default 256 MiB.
 	SpoolBytes int64
+	// Free says how many bytes the filesystem of SpoolDir has free: spools leave it 64 MiB,
+	// and have 1 MiB each in any case. Nil asks it.
+	Free func(dir string) (int64, error)
 	// Environ is where the short list of variables comes from that commands get from
 	// the executor. Nil: the process's environment.
 	Environ []string
@@ -66,6 +69,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.SpoolBytes < minSpool {
 		return c, errors.New("a spool has 1 MiB at least")
+	}
+	if c.Free == nil {
+		c.Free = freeOf
 	}
 	if c.Environ == nil {
 		c.Environ = os.Environ()

@@ -29,7 +29,7 @@ type job struct {
 // up reporting.
 func (j *job) run(ctx context.Context) {
 	s, id := j.service, j.order.Request.Exec
-	j.spool = newSpool(s.cfg.SpoolDir, s.cfg.SpoolBytes, process.Streams(j.order.Request.Spec.PTY != nil), s.cfg.Logger)
+	j.spool = newSpool(ring{dir: s.cfg.SpoolDir, size: s.cfg.SpoolBytes, free: s.cfg.Free}, process.Streams(j.order.Request.Spec.PTY != nil), s.cfg.Logger)
 	defer j.spool.close()
 	if size := j.size(); size != nil {
 		j.spool.resize(*size)

@@ -15,17 +15,6 @@ import (
 )
 
 const (
-	// aheadBytes and aheadChunks are how much may be under way before the bus is asked
-	// whether it keeps up: the stream gives no acknowledgements, and a server that is
-	// flooded drops.
-	aheadBytes  = 4 << 20
-	aheadChunks = 256
-	// keepUp bounds the wait for a bus that does not keep up, keepUpLess the further
-	// ones until it has. What it dropped is sent again at the end.
-	keepUp     = 2 * time.Second
-	keepUpLess = 50 * time.Millisecond
-	// catchUpPause is between two questions whether it has.
-	catchUpPause = 5 * time.Millisecond
 	// lookAgain is how often a lost connection is looked at.
 	lookAgain = 50 * time.Millisecond
 )
@@ -45,10 +34,7 @@ type sender struct {
 	reconnects uint64
 	// suspect is true once chunks may be missing in the middle.
 	suspect bool
-	behind  bool  // the bus did not keep up when it was asked last
-	bytes   int64 // under way since then
-	chunks  int
-	newest  uint64
+	ahead
 }
 
 func newSender(bus Bus, s *spool, session events.SessionID, exec events.ExecID, logger *slog.Logger) *sender {
@@ -116,8 +102,7 @@ func (s *sender) flush(ctx context.Context) error {
 			return nil
 		}
 		s.publish(c, data)
-		s.newest = c.number
-		if s.bytes, s.chunks = s.bytes+c.length, s.chunks+1; s.bytes >= aheadBytes || s.chunks >= aheadChunks {
+		if s.sent(c) {
 			s.letCatchUp(ctx)
 		}
 	}
@@ -157,26 +142,6 @@ func (s *sender) awaitConnection(ctx context.Context) error {
 		return s.repair(ctx)
 	}
 	return nil
-}
-
-// letCatchUp waits until the bus has stored most of what was sent.
-func (s *sender) letCatchUp(ctx context.Context) {
-	s.bytes, s.chunks = 0, 0
-	limit := keepUp
-	if s.behind {
-		limit = keepUpLess
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for s.behind = true; s.behind; {
-		var page events.OutputPage
-		err := s.bus.Do(ctx, events.CmdExecOutput, events.Output{Session: s.session, Exec: s.exec, TipOnly: true}, &page)
-		s.behind = err != nil || page.Stored+aheadChunks/4 < s.newest
-		if s.behind && sleep(ctx, catchUpPause) != nil {
-			s.suspect = true // an error shows again at the end, where it matters
-			return
-		}
-	}
 }
 
 // sleep waits; its error is the cause of ctx's end.

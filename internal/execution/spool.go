@@ -70,11 +70,11 @@ type streamState struct {
 	hash  hash.Hash
 }
 
-func newSpool(dir string, size int64, used []process.Stream, logger *slog.Logger) *spool {
+func newSpool(r ring, used []process.Stream, logger *slog.Logger) *spool {
 	s := &spool{
 		used:   used,
 		logger: logger, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		ring: ring{dir: dir, size: size},
+		ring: r,
 	}
 	for i := range s.streams {
 		s.streams[i].hash = sha256.New()
@@ -102,7 +102,7 @@ func (s *spool) awaitRoom() {
 	for {
 		s.mu.Lock()
 		patience := stalled - time.Since(s.moved)
-		full := s.unsent >= crowded && patience > 0
+		full := s.unsent >= min(crowded, s.ring.size/2) && patience > 0
 		s.mu.Unlock()
 		if !full {
 			return

@@ -128,6 +128,13 @@ func (r *reading) deliver(s Stream, n int) {
 	r.last = time.Now()
 }
 
+// discard throws away what comes from now on.
+func (r *reading) discard() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sink = func(Stream, []byte) {}
+}
+
 // close ends the reading and waits until the last piece was delivered.
 func (r *reading) close() {
 	for _, f := range r.files {

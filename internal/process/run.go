@@ -78,9 +78,15 @@ func (p *Process) run(ctx context.Context) {
 	close(p.reading.exited)
 	p.exit.Duration = time.Since(p.began)
 	p.drain(ladder)
-	p.reading.close()
+	if p.spec.Terminal != nil {
+		p.reading.close() // which hangs up what is left
+	} else {
+		// What is left has time to end in order: it is not to die of SIGPIPE meanwhile.
+		p.reading.discard()
+	}
 	p.endFeed()
 	p.sweep(ladder)
+	p.reading.close()
 	p.reap()
 }
 

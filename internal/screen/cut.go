@@ -83,3 +83,15 @@ func (c *cutter) escaped(b byte) {
 		c.state = ground
 	}
 }
+
+// sequence returns the length of the sequence that b begins with: all of b if it does not
+// end there.
+func sequence(b []byte) int {
+	var c cutter
+	for i := range b {
+		if c.step(b[:i+1], b[i]); c.state == ground {
+			return i + 1
+		}
+	}
+	return len(b)
+}

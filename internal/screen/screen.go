@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -56,6 +57,22 @@ func (s *Screen) Write(b []byte) (int, error) {
 		_, _ = s.model.Write(whole) // fails when closed only
 	}
 	return len(b), nil
+}
+
+// Skim takes output that is so far back that its text does not matter any more, only the
+// modes that it has set: of a flood it is a hundred times faster than Write.
+func (s *Screen) Skim(b []byte) {
+	whole := s.cut.feed(b)
+	for {
+		at := bytes.IndexByte(whole, 0x1b)
+		if at < 0 {
+			return
+		}
+		whole = whole[at:]
+		n := sequence(whole)
+		_, _ = s.model.Write(whole[:n]) // fails when closed only
+		whole = whole[n:]
+	}
 }
 
 // Resize changes the size; lines are not broken anew.

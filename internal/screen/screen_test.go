@@ -124,3 +124,21 @@ func FuzzAPictureIsStable(f *testing.F) {
 		_ = s.Paint()
 	})
 }
+
+func TestSkimmingKeepsTheModesOfWhatItSkips(t *testing.T) {
+	t.Parallel()
+	const modes = "\x1b[?1049h\x1b[?1000h\x1b[?2004h\x1b]2;a title\x07\x1b[?25l"
+	redraw := "\x1b[H" + strings.Repeat("\x1b[1mtext\x1b[0m and é more\r\n", 2000) // cut anywhere below
+	for cut := range 40 {
+		whole, skimmed := newScreen(t, 10, 40), newScreen(t, 10, 40)
+		all := modes + redraw
+		at := len(all) - 20_000 + cut
+		write(t, whole, all)
+		skimmed.Skim([]byte(all[:len(modes)/2]))
+		skimmed.Skim([]byte(all[len(modes)/2 : at]))
+		write(t, skimmed, all[at:])
+		if got, want := string(skimmed.Paint()), string(whole.Paint()); got != want {
+			t.Fatalf("cut at %d it paints\n%q\nwant\n%q", at, got, want)
+		}
+	}
+}
