@@ -40,7 +40,7 @@ func startExecutor(b *bus, target events.TargetName) *executor {
 	}
 	b.t.Cleanup(func() { _ = sub.Unsubscribe() })
 	key := events.LeaseKey{Profile: profile, Kind: events.LeaseTarget, Name: string(target)}
-	held, err := x.keeper.Acquire(within(b.t, 10*time.Second), key, 0)
+	held, err := x.keeper.Acquire(within(b.t, 10*time.Second), key, client.LeaseTerms{})
 	if err != nil {
 		b.t.Fatalf("acquire %s: %v", key, err)
 	}

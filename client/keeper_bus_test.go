@@ -136,7 +136,7 @@ func regaining(k *keeping, c *client.KeeperConfig) {
 
 func (k *keeping) acquire(name string, ttl time.Duration) *client.Held {
 	k.t.Helper()
-	h, err := k.Acquire(k.t.Context(), leaseKey(name), ttl)
+	h, err := k.Acquire(k.t.Context(), leaseKey(name), client.LeaseTerms{TTL: ttl})
 	if err != nil {
 		k.t.Fatal(err)
 	}

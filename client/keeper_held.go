@@ -20,6 +20,7 @@ type Held struct {
 	keeper *Keeper
 	key    events.LeaseKey
 	fence  events.Fence
+	watch  *leaseWatch // nil: nothing is heard of it
 
 	// guarded by keeper.mu
 	state   heldState
@@ -27,8 +28,9 @@ type Held struct {
 	ttl     time.Duration
 	until   time.Duration // trusted until
 	renewAt time.Duration
-	asking  bool // a renewal is under way
-	failed  int  // renewals in a row without an answer
+	urgent  time.Duration // from then on it is asked for whatever else is awaited
+	asking  bool          // a renewal is under way
+	failed  int           // renewals in a row without an answer
 }
 
 // Key returns the lease's key.
@@ -81,6 +83,8 @@ func (h *Held) Release(ctx context.Context) error {
 // dropLocked stops keeping h.
 func (h *Held) dropLocked() {
 	h.state = heldGone
+	h.answeredLocked()
+	h.watch.end()
 	if h.keeper.held[h.key] == h {
 		delete(h.keeper.held, h.key)
 	}
@@ -105,19 +109,46 @@ func (h *Held) lapseLocked() {
 }
 
 // extendLocked counts from asked, the time before the request.
-func (h *Held) extendLocked(asked, ttl time.Duration) {
-	h.ttl, h.failed = ttl, 0
+func (h *Held) extendLocked(asked, ttl, spread time.Duration) {
+	h.answeredLocked()
+	h.ttl = ttl
 	h.until = asked + ttl - ttl/10
-	h.renewAt = asked + ttl/3 + jitter(ttl/6)
+	h.renewAt = asked + ttl/3 + jitter(spread)
+	h.urgent = h.until - ttl/8 - jitter(ttl/8)
 }
 
-// postponeLocked tries again soon what got no answer, the more often the nearer the
-// deadline is.
+// respreadLocked puts off what is due, at most to the middle of the time that is left: the
+// bus was away or slow, and others wait as well.
+func (h *Held) respreadLocked(now time.Duration) {
+	left := (h.until - now) / 2
+	if h.state == heldLapsed {
+		left = h.ttl / 3 // there is no deadline any more
+	}
+	if h.asking || h.renewAt > now || left <= 0 {
+		return
+	}
+	h.renewAt = now + left/8 + jitter(left-left/8) // those whose time comes go first
+}
+
+// postponeLocked tries again soon what got no answer: the more often the nearer the
+// deadline is, the less often the more leases wait for the same.
 func (h *Held) postponeLocked(now time.Duration) {
+	if h.failed == 0 {
+		h.keeper.failing++
+	}
 	h.failed++
 	pause := min(retryMin<<min(h.failed, 10), retryMax)
+	pause = max(pause, time.Duration(h.keeper.failing)*retryEach)
 	if h.state == heldTrusted {
 		pause = min(pause, max((h.until-now)/4, retryMin))
 	}
 	h.renewAt = now + pause/2 + jitter(pause)
+}
+
+// answeredLocked ends a row of renewals without an answer.
+func (h *Held) answeredLocked() {
+	if h.failed > 0 {
+		h.keeper.failing--
+	}
+	h.failed = 0
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,6 +20,15 @@ const (
 	// retryMin and retryMax bound the pause after a renewal without an answer.
 	retryMin = 100 * time.Millisecond
 	retryMax = 2 * time.Second
+	// retryEach is how much longer the pause gets with each lease that waits for an answer:
+	// together they ask for 25 a second.
+	retryEach = 40 * time.Millisecond
+	// leastAwaited, and a part of all, is for how many leases answers are awaited at once;
+	// more only where a deadline is near.
+	leastAwaited = 20
+	awaitedPart  = 50
+	// lateAnswer is when an answer tells of a bus that was away or has too much to do.
+	lateAnswer = time.Second
 	// keeperRecheck bounds one sleep: timers do not count what the machine slept, the
 	// clock of leases does.
 	keeperRecheck = time.Second
@@ -59,6 +69,7 @@ func (k *Keeper) look() (lapsed, due []*Held, next time.Duration) {
 	next = now + keeperRecheck
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	asking := 0
 	for _, h := range k.held {
 		if h.state == heldTrusted && now >= h.until {
 			h.lapseLocked()
@@ -68,15 +79,36 @@ func (k *Keeper) look() (lapsed, due []*Held, next time.Duration) {
 			next = min(next, h.until)
 		}
 		switch {
-		case h.state == heldGone || h.asking:
+		case h.state == heldGone:
+		case h.asking:
+			asking++
 		case now >= h.renewAt-h.slackLocked():
-			h.asking = true
 			due = append(due, h)
 		default:
 			next = min(next, h.renewAt)
 		}
 	}
+	due, next = k.admitLocked(due, max(leastAwaited, len(k.held)/awaitedPart)-asking, now, next)
 	return lapsed, due, next
+}
+
+// admitLocked marks those that are asked for now: as many as there is room for, those with
+// the least time left first, and all whose deadline is near. The others wait for the
+// answers that are awaited.
+func (k *Keeper) admitLocked(due []*Held, room int, now, next time.Duration) ([]*Held, time.Duration) {
+	slices.SortFunc(due, func(a, b *Held) int { return cmp.Compare(a.until, b.until) })
+	admitted := due[:0]
+	for _, h := range due {
+		if room--; room < 0 && (h.state != heldTrusted || now < h.urgent) {
+			if h.state == heldTrusted {
+				next = min(next, h.urgent)
+			}
+			continue
+		}
+		h.asking = true
+		admitted = append(admitted, h)
+	}
+	return admitted, next
 }
 
 // slackLocked is how much earlier h may be renewed in company; a retry keeps its pause.
@@ -87,7 +119,7 @@ func (h *Held) slackLocked() time.Duration {
 	return min(renewSlack, h.ttl/20)
 }
 
-// renew renews leases with one command, which is given up when the next would be due.
+// renew renews leases with one command, which is given up while there is time for another.
 func (k *Keeper) renew(ctx context.Context, due []*Held) {
 	defer k.wake()
 	asked := k.cfg.Clock()
@@ -98,6 +130,9 @@ func (k *Keeper) renew(ctx context.Context, due []*Held) {
 	err := k.cfg.Caller.Do(ctx, events.CmdLeaseRenew, cmd, &a)
 	if err != nil {
 		k.cfg.Logger.Warn("renew leases", "count", len(due), "error", err)
+	}
+	if now := k.cfg.Clock(); err != nil || now-asked > lateAnswer {
+		k.respread(now)
 	}
 	results := make(map[events.LeaseKey]events.LeaseRenewal, len(a.Results))
 	for _, r := range a.Results {
@@ -113,12 +148,25 @@ func (k *Keeper) renewal(due []*Held) (cmd events.RenewLease, within time.Durati
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	cmd.Instance = k.cfg.Instance
+	now := k.cfg.Clock()
 	within = due[0].ttl / 3
 	for _, h := range due {
 		cmd.Leases = append(cmd.Leases, events.LeaseRef{Key: h.key, Fence: h.fence})
 		within = min(within, h.ttl/3)
+		if h.state == heldTrusted { // another try is to fit in
+			within = min(within, max((h.until-now)/2, 2*retryMin))
+		}
 	}
 	return cmd, within
+}
+
+// respread puts off what is due.
+func (k *Keeper) respread(now time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range k.held {
+		h.respreadLocked(now)
+	}
 }
 
 // settle takes the answer to a renewal of h that was asked at a time.
@@ -149,7 +197,7 @@ func (h *Held) answerLocked(r events.LeaseRenewal, answered bool, asked time.Dur
 	case h.state == heldGone: // forgotten, or lost, meanwhile
 	case h.state == heldTrusted && now >= h.until: // too late: lost, as Run will see
 	case answered && r.Error == nil && now < asked+ttl-ttl/10:
-		h.extendLocked(asked, ttl)
+		h.extendLocked(asked, ttl, ttl/6)
 		if regained = h.state == heldLapsed; regained {
 			h.state, h.lost = heldTrusted, make(chan struct{})
 		}

@@ -25,7 +25,11 @@ func TestALeaseIsRenewedAtAThirdOfItsTTL(t *testing.T) {
 		spread := make(map[time.Duration]bool)
 		for _, r := range k.bus.asked() {
 			after := r.at.Sub(last)
-			if after < 4500*time.Millisecond || after > 7500*time.Millisecond {
+			most := 7500 * time.Millisecond
+			if last == k.begun {
+				most = 10 * time.Second // the first is spread over a third
+			}
+			if after < 4*time.Second || after > most {
 				t.Errorf("renewed %v after the renewal before", after)
 			}
 			spread[after.Round(100*time.Millisecond)], last = true, r.at
@@ -89,7 +93,7 @@ func TestARefusedLeaseIsLostAtOnce(t *testing.T) {
 				k := keep(t)
 				h, other := k.acquire("t", 15*time.Second), k.acquire("other", 15*time.Second)
 				k.bus.set(func() { k.bus.refuse[h.Key()] = events.Errorf(code, "no") })
-				pass(8 * time.Second)
+				pass(11 * time.Second)
 				if !isLost(h) || h.Valid() || !h.Final() {
 					t.Errorf("refused: lost %v, valid %v, final %v", isLost(h), h.Valid(), h.Final())
 				}
@@ -129,7 +133,7 @@ func TestAHangingRenewalHoldsUpNoOther(t *testing.T) {
 		k := keep(t)
 		slow := k.acquire("slow", 60*time.Second)
 		k.bus.set(func() { k.bus.hang = true })
-		pass(35 * time.Second) // its renewal hangs
+		pass(41 * time.Second) // its renewal hangs
 		if len(k.bus.asked()) == 0 {
 			t.Fatal("the slow lease was not renewed")
 		}
@@ -172,8 +176,10 @@ func TestWhatIsGivenUpIsNotRenewed(t *testing.T) {
 			t.Error(err)
 		}
 		forgotten.Forget()
-		k.bus.set(func() { k.bus.latency = 1500 * time.Millisecond })
-		pass(3500 * time.Millisecond) // late's renewal is under way
+		k.bus.set(func() { k.bus.latency = time.Second })
+		for len(k.bus.asked()) == 0 { // until late's renewal is under way
+			pass(50 * time.Millisecond)
+		}
 		late.Forget()
 		pass(time.Minute)
 		for _, h := range []*client.Held{released, forgotten, late} {
@@ -262,7 +268,7 @@ func TestAcquireHandsOnTheRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := keep(t)
 		k.bus.set(func() { k.bus.fail = events.Errorf(events.CodeLeaseHeld, "held by another") })
-		if _, err := k.Acquire(t.Context(), leaseKey("t"), 0); !errors.Is(err, events.ErrOf(events.CodeLeaseHeld)) {
+		if _, err := k.Acquire(t.Context(), leaseKey("t"), client.LeaseTerms{}); !errors.Is(err, events.ErrOf(events.CodeLeaseHeld)) {
 			t.Errorf("Acquire: %v", err)
 		}
 	})
@@ -302,12 +308,12 @@ func TestCase_G7_RenewalsAreSpread(t *testing.T) {
 			}
 		}
 		for s, n := range perSecond {
-			if n > 160 {
+			if n > 100 && s >= 33 || n > 130 { // before that they are tries, without a bus
 				t.Errorf("%d renewals in second %d", n, s)
 			}
 		}
 		for key, at := range first {
-			if at < 19*time.Second || at > 40*time.Second {
+			if at < 19*time.Second || at > 50*time.Second {
 				t.Errorf("%s was first renewed after %v", key, at)
 			}
 		}

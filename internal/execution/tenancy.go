@@ -159,7 +159,7 @@ func (t *tenancy) acquire(ctx context.Context) (*client.Held, *offer, error) {
 		return held, wanted, nil
 	}
 	key := events.LeaseKey{Profile: t.bus.Principal().Profile, Kind: events.LeaseTarget, Name: string(t.name)}
-	held, err := t.keeper.Acquire(ctx, key, t.ttl)
+	held, err := t.keeper.Acquire(ctx, key, client.LeaseTerms{TTL: t.ttl})
 	return held, wanted, err
 }
 
