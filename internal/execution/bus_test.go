@@ -23,19 +23,22 @@ type memoryBus struct {
 	nc       *nats.Conn
 	instance events.Instance
 
-	mu      sync.Mutex
-	changed chan struct{} // closed at each change
-	facts   []any         // reports, in order
-	fences  events.Sequence
-	gen     uint64
-	target  *events.TargetRegistered
-	chunks  []stored
-	away    bool                          // commands get no answer
-	lose    func(number uint64) bool      // chunks that the stream does not store
-	light   bool                          // keep no bytes of the chunks
-	taken   bool                          // the target's lease is another's now
-	refuse  map[events.Type]*events.Error // answers to reports
-	asked   int                           // exec.output commands
+	mu       sync.Mutex
+	changed  chan struct{} // closed at each change
+	facts    []any         // reports, in order
+	fences   events.Sequence
+	gen      uint64
+	target   *events.TargetRegistered
+	chunks   []stored
+	away     bool                          // commands get no answer
+	lose     func(number uint64) bool      // chunks that the stream does not store
+	light    bool                          // keep no bytes of the chunks
+	taken    bool                          // the target's lease is another's now
+	silent   bool                          // ... and nobody has it: once lost it can be taken anew
+	acquired int                           // lease.acquire commands
+	grace    int64                         // the last one's
+	refuse   map[events.Type]*events.Error // answers to reports
+	asked    int                           // exec.output commands
 
 	position   events.Sequence // of the stream
 	epoch      uint64          // of access
@@ -186,14 +189,18 @@ func (b *memoryBus) Do(ctx context.Context, t events.Type, data, answer any) err
 }
 
 func (b *memoryBus) answer(t events.Type, data any) (any, error) {
+	if d, ok := data.(events.AcquireLease); ok {
+		b.acquired, b.grace = b.acquired+1, d.GraceMS
+	}
 	if e := b.refuse[t]; e != nil {
 		return nil, e
 	}
 	switch d := data.(type) {
 	case events.AcquireLease:
-		if b.taken {
+		if b.taken && !b.silent {
 			return nil, events.Errorf(events.CodeLeaseHeld, "held by another")
 		}
+		b.taken = false
 		b.fences++
 		return events.LeaseAnswer{Key: d.Key, Fence: events.Fence{Sequence: b.fences}, TTLMS: 2000}, nil
 	case events.RenewLease:

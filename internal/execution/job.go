@@ -23,6 +23,8 @@ type job struct {
 	proc    *process.Process // nil until launched
 	stopped bool             // asked for before the launch
 	early   []frame          // typed before the launch
+	// deferred is a stop that was ordered while the target was not held.
+	deferred *stopOrder
 }
 
 // run launches the command and sees it to its end. ctx ends only when the service gives
@@ -209,10 +211,14 @@ func (j *job) stopSoon() {
 }
 
 func (j *job) reportStarted(ctx context.Context) {
-	j.service.report(ctx, events.CmdExecReportStarted, j.order.Request.Exec, events.ReportStarted{
+	j.service.report(ctx, events.CmdExecReportStarted, j.order.Request.Exec, j.started())
+}
+
+func (j *job) started() events.ReportStarted {
+	return events.ReportStarted{
 		Session: j.order.Session, Instance: j.service.bus.Instance(), LeaseFence: j.order.Request.Selection.LeaseFence,
 		Fact: events.ExecStarted{Exec: j.order.Request.Exec, PID: j.proc.PID()},
-	})
+	}
 }
 
 func (j *job) reportExited(ctx context.Context, kept []chunk) {

@@ -124,39 +124,6 @@ func TestAFactThatTheBusKnowsBetterIsLetGo(t *testing.T) {
 	b.start(sh("true")) // that the executor ends cleanly is the test
 }
 
-func TestLosingTheLeaseStopsLaunchesOnly(t *testing.T) {
-	t.Parallel()
-	b := newBus(t)
-	serve(t, b, execution.Config{})
-	done := filepath.Join(t.TempDir(), "done")
-	running := b.start(sh("echo ready; while [ ! -e " + done + " ]; do sleep 0.01; done; echo survived"))
-	b.until("output", func() bool { return len(b.chunks) > 0 })
-	b.update(func() { b.taken = true })
-	// Renewals come within a third of the ttl of 2 s; until then launches are allowed.
-	var refused events.ExecRefused
-	for refused.Exec == "" {
-		o := b.start(sh("true"))
-		b.until("an end", func() bool {
-			r, no := factOf(b, func(r events.ReportRefused) bool { return r.Fact.Exec == o.Request.Exec })
-			_, yes := factOf(b, func(r events.ReportExited) bool { return r.Fact.Exec == o.Request.Exec })
-			refused = r.Fact
-			return no || yes
-		})
-	}
-	if refused.Code != events.CodeLeaseLost {
-		t.Errorf("refused with %+v", refused)
-	}
-	b.update(func() { b.taken, b.target = false, nil })
-	b.until("a registration anew", func() bool { return b.target != nil && b.target.Generation == 2 })
-	if got := b.exited(b.start(sh("true"))); got.ExitCode != 0 {
-		t.Errorf("exit is %+v", got)
-	}
-	touch(t, done)
-	if got := b.exited(running); got.ExitCode != 0 || got.Stopped || got.Streams[0].Bytes != int64(len("ready\nsurvived\n")) {
-		t.Errorf("exit is %+v", got)
-	}
-}
-
 // Not parallel: it measures the memory of the whole test binary.
 func TestAFloodTakesNoMemory(t *testing.T) {
 	b := newBus(t)

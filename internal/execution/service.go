@@ -45,10 +45,11 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 		return fmt.Errorf("run executor: %w", err)
 	}
 	s := &service{
-		bus: bus, cfg: cfg, tenants: newTenants(bus, cfg),
+		bus: bus, cfg: cfg,
 		jobs: make(map[events.ExecID]*job), ended: make(map[events.ExecID]bool),
 		early: make(map[events.ExecID][]frame),
 	}
+	s.tenants = newTenants(bus, cfg, s)
 	first, err := newOffer(cfg.Target)
 	if err != nil {
 		return fmt.Errorf("run executor: %w", err)
@@ -173,7 +174,7 @@ func (s *service) stopOne(ctx context.Context, o events.StopOrder) {
 	defer s.mu.Unlock()
 	if j := s.jobs[o.Exec]; j != nil {
 		// Not in line: a job may hold its lock while the target is being registered.
-		s.work.Go(func() { j.stop(duration(o.GraceMS)) })
+		s.work.Go(func() { j.stopOrdered(duration(o.GraceMS)) })
 		return
 	}
 	if s.ended[o.Exec] {

@@ -20,13 +20,21 @@ type tenancy struct {
 	bus    Bus
 	ttl    time.Duration
 	keeper *client.Keeper
+	work   workload
 	logger *slog.Logger
 	wake   chan struct{} // size 1, coalesces: something is to be looked at
+	// changed says that the bus wrote something about the lease. Size 1, coalesces.
+	changed chan struct{}
+	// former is the hold that was lost, until it is known what became of the target. It
+	// belongs to run's goroutine.
+	former  *client.Held
+	granted client.LeaseTerms // of the hold; run's goroutine's as well
 
 	mu       sync.RWMutex
 	held     *client.Held // nil while not held
 	selected events.Selection
 	current  *offer    // registered under selected; nil while there is none
+	last     *offer    // registered last
 	wanted   *offer    // to be registered; nil once the target is no longer declared
 	jobs     int       // commands that run in it
 	asked    time.Time // when the bus was asked who has control
@@ -37,10 +45,10 @@ const (
 	holdPauses = 2 * time.Second
 )
 
-func newTenancy(bus Bus, cfg Config, keeper *client.Keeper, name events.TargetName) *tenancy {
+func newTenancy(bus Bus, cfg Config, keeper *client.Keeper, work workload, name events.TargetName) *tenancy {
 	return &tenancy{
-		name: name, bus: bus, ttl: cfg.LeaseTTL, keeper: keeper, logger: cfg.Logger.With("target", name),
-		wake: make(chan struct{}, 1),
+		name: name, bus: bus, ttl: cfg.LeaseTTL, keeper: keeper, work: work, logger: cfg.Logger.With("target", name),
+		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 	}
 }
 
@@ -62,6 +70,11 @@ func (t *tenancy) kick() {
 // run keeps what is held at what is wanted, until ctx ends; then it leaves all as it is.
 // It returns an error when the bus will not have the target.
 func (t *tenancy) run(ctx context.Context) error {
+	stop, err := t.listen()
+	if err != nil {
+		return err
+	}
+	defer stop()
 	for ctx.Err() == nil {
 		if err := t.advance(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -104,7 +117,7 @@ func (t *tenancy) await(ctx context.Context) {
 	case <-ctx.Done():
 	case <-t.wake:
 	case <-lost:
-		t.drop()
+		t.lose()
 	}
 }
 
@@ -113,18 +126,28 @@ func (t *tenancy) await(ctx context.Context) {
 func (t *tenancy) hold(ctx context.Context) error {
 	for pause := holdPause; ; pause = min(2*pause, holdPauses) {
 		err := t.holdOnce(ctx)
-		switch {
-		case err == nil:
+		if err == nil {
+			t.regained(ctx)
 			return nil
-		case ctx.Err() != nil:
+		}
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		case final(err) && !errors.Is(err, events.ErrOf(events.CodeLeaseLost)):
+		}
+		if err := t.refused(ctx, err); err != nil {
 			return err
 		}
 		t.logger.Warn("target not held yet", "error", err)
-		if err := sleep(ctx, pause); err != nil {
+		if err := t.pause(ctx, pause); err != nil {
 			return err
 		}
+	}
+}
+
+// regained goes on with what ran under a hold that was lost.
+func (t *tenancy) regained(ctx context.Context) {
+	if t.former != nil {
+		t.former = nil
+		t.work.reclaimTarget(ctx, t.name)
 	}
 }
 
@@ -145,22 +168,32 @@ func (t *tenancy) holdOnce(ctx context.Context) error {
 		t.held, t.current = nil, nil
 		return err
 	}
-	t.held, t.selected, t.current = held, sel, wanted
+	t.held, t.selected, t.current, t.last = held, sel, wanted, wanted
 	t.logger.Info("target held", "generation", sel.Generation, "fence", sel.LeaseFence)
 	return nil
 }
 
-// acquire returns the lease, taking it if it is not held, and what is wanted under it.
+// acquire returns the lease, taking it if it is not held on the terms of what is wanted, and
+// what that is.
 func (t *tenancy) acquire(ctx context.Context) (*client.Held, *offer, error) {
 	t.mu.RLock()
 	held, wanted := t.held, t.wanted
 	t.mu.RUnlock()
-	if held != nil || wanted == nil {
+	if wanted == nil || (held != nil && t.granted == t.terms(wanted)) {
 		return held, wanted, nil
 	}
-	key := events.LeaseKey{Profile: t.bus.Principal().Profile, Kind: events.LeaseTarget, Name: string(t.name)}
-	held, err := t.keeper.Acquire(ctx, key, client.LeaseTerms{TTL: t.ttl})
-	return held, wanted, err
+	terms := t.terms(wanted)
+	now, err := t.keeper.Acquire(ctx, t.key(), terms)
+	if err != nil {
+		return nil, wanted, err
+	}
+	t.granted = terms
+	if held != nil { // the same hold on other terms
+		t.mu.Lock()
+		t.held = now
+		t.mu.Unlock()
+	}
+	return now, wanted, nil
 }
 
 // withdraw takes the registration back and keeps the lease: nobody else is to have the

@@ -15,17 +15,21 @@ type tenants struct {
 	bus     Bus
 	cfg     Config
 	keeper  *client.Keeper
+	work    workload
 	failed  chan error // size 1: the first that the bus will not have
 	running sync.WaitGroup
 
 	mu  sync.Mutex
 	all map[events.TargetName]*tenancy
+	// over are those that the bus will not have any more; nothing runs them.
+	over map[events.TargetName]bool
 }
 
-func newTenants(bus Bus, cfg Config) *tenants {
+func newTenants(bus Bus, cfg Config, work workload) *tenants {
 	return &tenants{
-		bus: bus, cfg: cfg, failed: make(chan error, 1), all: make(map[events.TargetName]*tenancy),
-		keeper: client.NewKeeper(client.KeeperConfig{Caller: bus, Instance: bus.Instance(), Logger: cfg.Logger}),
+		bus: bus, cfg: cfg, work: work, failed: make(chan error, 1), all: make(map[events.TargetName]*tenancy),
+		over:   make(map[events.TargetName]bool),
+		keeper: client.NewKeeper(client.KeeperConfig{Caller: bus, Instance: bus.Instance(), NATS: bus.NATS(), Logger: cfg.Logger}),
 	}
 }
 
@@ -51,17 +55,30 @@ func (ts *tenants) offerLocked(ctx context.Context, o *offer) {
 		t.want(o)
 		return
 	}
-	t = newTenancy(ts.bus, ts.cfg, ts.keeper, o.spec.Name)
+	t = newTenancy(ts.bus, ts.cfg, ts.keeper, ts.work, o.spec.Name)
 	t.want(o)
 	ts.all[o.spec.Name] = t
 	ts.running.Go(func() {
 		if err := t.run(ctx); err != nil {
-			select {
-			case ts.failed <- err:
-			default: // one is enough to end the executor
-			}
+			ts.fail(t, err)
 		}
 	})
+}
+
+// fail takes a target out for good. An executor goes on with the targets that it has left
+// when one is taken away from it; whatever else the bus will not have ends it.
+func (ts *tenants) fail(t *tenancy, err error) {
+	ts.mu.Lock()
+	ts.over[t.name] = true
+	left := len(ts.all) - len(ts.over)
+	ts.mu.Unlock()
+	if left > 0 && events.CodeOf(err) == events.CodeLeaseRevoked {
+		return
+	}
+	select {
+	case ts.failed <- err:
+	default: // one is enough to end the executor
+	}
 }
 
 // find returns the tenancy of a target, or what an order for it is refused with.
