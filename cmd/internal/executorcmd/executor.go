@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -20,6 +21,8 @@ import (
 
 type flags struct {
 	url, creds, target, cwd, spool, http string
+	onLoss                               string
+	leaseTTL                             time.Duration
 	log                                  run.Log
 }
 
@@ -48,8 +51,14 @@ it what was meant for the executor alone.`,
 	fs.StringVar(&f.target, "target", "local", "name of the target")
 	fs.StringVar(&f.cwd, "cwd", "", "directory in which commands start; default: this one")
 	fs.StringVar(&f.spool, "spool", "", "directory for output that the bus has not stored; default: the system's temporary one")
+	fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "how long the executor may be silent before another may have the target, 2s to 1h; default: the bus's, 15s")
+	fs.StringVar(&f.onLoss, "on-lease-loss", "", "what becomes of running commands when that is over: keep (the default) or kill")
 	fs.StringVar(&f.http, "http", "", "loopback host:port for /healthz and /readyz; default: none")
 	f.log.Flags(cmd, "info")
+	if err := cmd.RegisterFlagCompletionFunc("on-lease-loss", cobra.FixedCompletions(
+		[]string{string(events.OnLeaseLossKeep), string(events.OnLeaseLossKill)}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag does not exist: a fault of this program
+	}
 	return cmd
 }
 
@@ -79,12 +88,28 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := f.lease(&target); err != nil {
+		return err
+	}
 	executor := services.Executor(services.Remote(f.url, creds, log), execution.Config{
-		Target: target, SpoolDir: f.spool, Logger: log,
+		Target: target, LeaseTTL: f.leaseTTL, SpoolDir: f.spool, Logger: log,
 	})
 	return run.App(cmd.Context(), run.Config{Logger: log},
 		executor.Option(),
 		fx.Supply(observe.HTTPConfig{Addr: f.http, Ready: executor.Ready, Logger: log}), observe.Module)
+}
+
+// lease takes what is said about the target's lease.
+func (f *flags) lease(target *events.TargetSpec) error {
+	if f.leaseTTL != 0 && (f.leaseTTL < 2*time.Second || f.leaseTTL > time.Hour || f.leaseTTL%time.Millisecond != 0) {
+		return cli.Usagef("--lease-ttl %v is not 2s to 1h in whole milliseconds", f.leaseTTL)
+	}
+	target.OnLeaseLoss = events.OnLeaseLoss(f.onLoss)
+	switch target.OnLeaseLoss {
+	case "", events.OnLeaseLossKeep, events.OnLeaseLossKill:
+		return nil
+	}
+	return cli.Usagef("--on-lease-loss %q is neither keep nor kill", f.onLoss)
 }
 
 // directory returns an absolute, existing directory; the working directory for "".
