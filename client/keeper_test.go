@@ -26,7 +26,7 @@ func TestALeaseIsRenewedAtAThirdOfItsTTL(t *testing.T) {
 		for _, r := range k.bus.asked() {
 			after := r.at.Sub(last)
 			most := 7500 * time.Millisecond
-			if last == k.begun {
+			if last.Equal(k.begun) {
 				most = 10 * time.Second // the first is spread over a third
 			}
 			if after < 4*time.Second || after > most {
