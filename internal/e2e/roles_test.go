@@ -31,7 +31,7 @@ const (
 	fatalVar = "KERYX_E2E_FATAL"
 )
 
-var roles = map[string]func() int{"bus": mortalBus, "puppet": puppet}
+var roles = map[string]func() int{"bus": mortalBus, "puppet": puppet, "holder": holdLeases}
 
 // mortalBus serves a directory and is killed as by kill -9 at the moment at which the
 // sequence that a file names is on disk, before it answers, folds or tells anything.
