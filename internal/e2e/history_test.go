@@ -32,6 +32,7 @@ const (
 
 // histories is how many there are; KERYX_TEST_RUNS asks for another number.
 func histories(t *testing.T) int {
+	t.Helper()
 	v, ok := os.LookupEnv("KERYX_TEST_RUNS")
 	if !ok {
 		return 1
@@ -59,6 +60,7 @@ func TestLeasesAreLinearizable(t *testing.T) {
 }
 
 func disturb(t *testing.T, seed uint64) {
+	t.Helper()
 	d := &disturbance{bench: newBench(t), dice: rand.New(rand.NewPCG(seed, 1)), faults: make(map[string]int)}
 	d.bus = d.serving()
 	for i := range historyHolders {

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -87,7 +88,7 @@ func (r *recorder) Do(ctx context.Context, t events.Type, data, answer any) erro
 		if err == nil {
 			op.Granted = answer.(*events.LeaseAnswer).Fence
 		}
-		if e := new(events.Error); asEvent(err, &e) {
+		if e, ok := errors.AsType[*events.Error](err); ok {
 			op.Holder = events.Instance(e.Details["instance"])
 		}
 		r.log.end(n, op)
@@ -125,14 +126,6 @@ func (r *recorder) renew(ctx context.Context, d events.RenewLease, answer *event
 		r.log.end(numbers[i], ops[i])
 	}
 	return err
-}
-
-func asEvent(err error, e **events.Error) bool {
-	found, ok := err.(*events.Error)
-	if ok {
-		*e = found
-	}
-	return ok
 }
 
 // resultOf is what an answer says for certain; empty when it may have been done.
