@@ -76,7 +76,7 @@ type judge struct {
 func (j *judge) register(ctx context.Context, fail context.CancelCauseFunc) {
 	key := events.LeaseKey{Profile: j.conn.Principal().Profile, Kind: events.LeasePolicy, Name: string(j.conn.Principal().Name)}
 	for pause := backoffMin; ; pause = min(2*pause, backoffMax) {
-		held, err := j.keeper.Acquire(ctx, key, j.cfg.LeaseTTL)
+		held, err := j.keeper.Acquire(ctx, key, LeaseTerms{TTL: j.cfg.LeaseTTL})
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -85,7 +85,7 @@ func (j *judge) register(ctx context.Context, fail context.CancelCauseFunc) {
 			if !j.hold(ctx, held) {
 				return
 			}
-		case errors.Is(err, events.ErrOf(events.CodeForbidden)), errors.Is(err, nats.ErrConnectionClosed):
+		case errors.Is(err, events.ErrOf(events.CodeForbidden)), errors.Is(err, events.ErrOf(events.CodeLeaseRevoked)), errors.Is(err, nats.ErrConnectionClosed):
 			fail(&judgeError{err})
 			return
 		default:

@@ -80,7 +80,7 @@ func (t *term) takenOver(caller events.Principal, d events.AcquireLease, a lease
 // overwritten first: from then on nobody acts for its holder, whatever becomes of this
 // bus; the same command sent again finishes what is missing.
 func (l *profileLane) revoke(ctx context.Context, req *request, d events.RevokeLease) (any, error) {
-	if d.Key.Profile != l.profile || (d.Key.Kind != events.LeaseTarget && d.Key.Kind != events.LeaseAccount && d.Key.Kind != events.LeaseSession) {
+	if d.Key.Profile != l.profile || d.Key.Kind == events.LeaseBus {
 		return nil, events.Errorf(events.CodeForbidden, "an operator of profile %s may not revoke %s", l.profile, d.Key)
 	}
 	if d.Reason == "" {
