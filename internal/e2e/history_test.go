@@ -21,7 +21,7 @@ import (
 
 const (
 	// historyTime is how long one history is disturbed.
-	historyTime = 8 * time.Second
+	historyTime = 10 * time.Second
 	// historyTTL is that of its leases.
 	historyTTL = 2 * time.Second
 	// historyHolders are the processes that want the leases.
@@ -157,11 +157,30 @@ func (h *holder) signal(s syscall.Signal) {
 	}
 }
 
+// victim is who something happens to: mostly one that holds a lease.
+func (d *disturbance) victim() *holder {
+	names := make(map[events.PrincipalName]bool)
+	if d.dice.IntN(4) > 0 {
+		for line := range strings.Lines(d.run("bus", "leases", "--dir", d.store(), "--json")) {
+			var l events.LeaseView
+			if json.Unmarshal([]byte(line), &l) == nil && l.State == events.LeaseHeld {
+				names[l.Holder] = true
+			}
+		}
+	}
+	for _, i := range d.dice.Perm(len(d.holders)) {
+		if h := d.holders[i]; len(names) == 0 || names[events.PrincipalName(h.name)] {
+			return h
+		}
+	}
+	return d.holders[0]
+}
+
 // fault does one thing that must do no harm.
 func (d *disturbance) fault() {
-	h := d.holders[d.dice.IntN(len(d.holders))]
+	h := d.victim()
 	kinds := []string{
-		"stop", "stop", "stop", "stop", "kill", "kill", "slow", "slow", "block", "block", "block", "cut", "flow", "flow", "flow",
+		"stop", "stop", "stop", "stop", "kill", "kill", "slow", "slow", "block", "block", "hole", "hole", "hole", "cut", "flow", "flow", "flow",
 		"bus killed", "bus stopped", "revoke",
 	}
 	kind := kinds[d.dice.IntN(len(kinds))]
@@ -179,6 +198,11 @@ func (d *disturbance) fault() {
 		h.link.slow(time.Duration(20+d.dice.IntN(600)) * time.Millisecond)
 	case "block":
 		h.link.block(d.dice.IntN(2))
+	case "hole": // both ways, for longer than it may trust its leases
+		h.link.block(toBus)
+		h.link.block(fromBus)
+		d.away(2 * historyTTL)
+		h.link.flow()
 	case "cut":
 		h.link.cut()
 	case "flow":

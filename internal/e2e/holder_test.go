@@ -213,7 +213,11 @@ func useLease(keep *client.Keeper, log *opLog, inst events.Instance, key events.
 			<-time.After(time.Duration(50+dice.IntN(150)) * time.Millisecond)
 			continue
 		}
-		actUnder(h, log, inst, time.Duration(200+dice.IntN(3000))*time.Millisecond)
+		d := time.Duration(200+dice.IntN(3000)) * time.Millisecond
+		if dice.IntN(3) == 0 {
+			d = 4 * ttl // until it is lost, perhaps
+		}
+		actUnder(h, log, inst, d)
 		if dice.IntN(3) == 0 {
 			h.Forget() // as if it had died
 			continue
