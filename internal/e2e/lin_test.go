@@ -214,8 +214,11 @@ func TestTheModelOfLeasesKnowsRightFromWrong(t *testing.T) {
 		"acting after another took it":  {[]leaseOp{get("a", 1, 1*s), get("b", 4, 4*s), with("act", "a", 1, 5*s, opDone)}, false},
 		"renewed after another took it": {[]leaseOp{get("a", 1, 1*s), get("b", 4, 4*s), with("renew", "a", 1, 5*s, opDone)}, false},
 		"lost though held":              {[]leaseOp{get("a", 1, 1*s), with("renew", "a", 1, 2*s, opLost)}, false},
-		"got again after a revocation": {[]leaseOp{get("a", 1, 1*s),
-			{Kind: "revoke", Instance: "op", Call: 2 * s, Return: 2*s + 1, Result: opDone, Holder: "a", Granted: fence(1)}, get("a", 4, 9*s)}, false},
+		"got again after a revocation": {[]leaseOp{
+			get("a", 1, 1*s),
+			{Kind: "revoke", Instance: "op", Call: 2 * s, Return: 2*s + 1, Result: opDone, Holder: "a", Granted: fence(1)},
+			get("a", 4, 9*s),
+		}, false},
 	} {
 		if got := linearizable(c.ops, 10*s) == porcupine.Ok; got != c.ok {
 			t.Errorf("%s: linearizable is %v", name, got)
