@@ -210,7 +210,10 @@ func TestATargetThatKillsEndsWhatRunsAtTheDeadline(t *testing.T) {
 func TestARevokedTargetEndsItsExecutor(t *testing.T) {
 	t.Parallel()
 	b := newBus(t)
-	stop := serve(t, b, execution.Config{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- execution.Run(t.Context(), b, execution.Config{Target: events.TargetSpec{Name: "local"}, SpoolDir: t.TempDir()})
+	}()
 	dir := t.TempDir()
 	log, end := filepath.Join(dir, "log"), filepath.Join(dir, "end")
 	o := b.start(patient(log, end))
@@ -231,7 +234,12 @@ func TestARevokedTargetEndsItsExecutor(t *testing.T) {
 		_, ok := factOf(b, func(events.ReleaseLease) bool { return true })
 		return ok
 	})
-	if err := stop(); events.CodeOf(err) != events.CodeLeaseRevoked {
-		t.Errorf("the executor ended with %v", err)
+	select {
+	case err := <-ended:
+		if events.CodeOf(err) != events.CodeLeaseRevoked {
+			t.Errorf("the executor ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the executor goes on")
 	}
 }
