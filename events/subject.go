@@ -27,6 +27,7 @@ const (
 	PatternDead   = "kx.dead.*.*"
 	PatternImport = "kx.import.*.*"
 	PatternSnap   = "kx.snap.*.*"
+	PatternIndex  = "kx.snap._index.*"
 	PatternLease  = "kx.lease.>"
 	PatternCmd    = "kx.cmd.>"
 )
@@ -180,6 +181,12 @@ func PartAll(p Profile, s SessionID) string {
 func DeadSubject(p Profile, n PrincipalName) string {
 	return join("kx", "dead", string(p), string(n))
 }
+
+// SnapSubject returns kx.snap.<profile>.<scope>.
+func SnapSubject(p Profile, s Scope) string { return join("kx", "snap", string(p), string(s)) }
+
+// IndexSubject returns kx.snap._index.<part>: no profile can have that name.
+func IndexSubject(part string) string { return join("kx", "snap", "_index", part) }
 
 // InboxPrefix returns _INBOX_<profile>_<principal>, the only place where answers
 // to that principal may go. Neither part can hold "_", so no two principals share one.

@@ -61,6 +61,9 @@ type Config struct {
 	UnloadAfter time.Duration
 	// SweepEvery is how often such sessions are looked for. Default 5 s.
 	SweepEvery time.Duration
+	// CheckpointEvery is how often the index of sessions is written, if there is anything
+	// new: what came since is read at the next start. Default 5 s.
+	CheckpointEvery time.Duration
 	// LaneQueue is how many commands may wait for one session. Default 1,024.
 	LaneQueue int
 }
@@ -82,6 +85,7 @@ func (c *Config) setDefaults() error {
 	c.InterruptGrace = orDuration(c.InterruptGrace, 10*time.Second)
 	c.UnloadAfter = orDuration(c.UnloadAfter, time.Minute)
 	c.SweepEvery = orDuration(c.SweepEvery, 5*time.Second)
+	c.CheckpointEvery = orDuration(c.CheckpointEvery, 5*time.Second)
 	c.CommandRate = orInt(c.CommandRate, 10_000)
 	c.LaneQueue = orInt(c.LaneQueue, 1024)
 	return nil

@@ -52,6 +52,9 @@ func (l *lane) commit(ctx context.Context, s step) error {
 		for i, rec := range s.decision.Names {
 			l.t.sessions.setName(l.profile, nameEntry{record: rec, sequence: sequences[i]})
 		}
+		for _, seq := range sequences {
+			l.t.frontier.reached(seq)
+		}
 	}()
 	for i, ev := range made {
 		rec, err := events.RecordOf(l.profile, l.id.Scope(), sequences[names+i], ev)
@@ -205,6 +208,11 @@ func (l *lane) fold(rec events.Record, data any) {
 		l.t.logger.Error("event cannot be folded", "session", l.id, "ordinal", rec.Ordinal, "error", err)
 	}
 	l.t.sessions.note(l, data)
+	l.t.sessions.touch(l.slot)
+	l.last = rec.ID
+	if l.since++; l.since >= snapshotEvery {
+		l.saveSnapshot()
+	}
 }
 
 // refresh folds what another writer has appended since.
@@ -221,6 +229,7 @@ func (l *lane) refresh(ctx context.Context) error {
 				l.t.logger.Error("event cannot be decoded", "session", l.id, "sequence", m.Sequence, "error", err)
 			}
 			l.fold(rec, dataOf(rec))
+			l.t.frontier.reached(m.Sequence)
 		}
 		if next == 0 {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"keryx/events"
+	"keryx/internal/snapshot"
 )
 
 // idKind tells apart what is asked for by an id alone.
@@ -29,19 +30,13 @@ func hashID(kind idKind, p events.Profile, id string) idHash {
 	return idHash(binary.BigEndian.Uint64(sum[:]))
 }
 
-// foundID is an entry of the index: the place of the session that an id is of.
-type foundID struct {
-	hash idHash
-	slot int
-}
-
 // idIndex leads from receipts, turns, tasks, execs and approvals to their sessions: 12 bytes an id
 // instead of what they are about, which is in memory for the newest and in the log for
 // all. It is safe for concurrent use.
 type idIndex struct {
 	mu    sync.RWMutex
 	slots map[idHash]uint32
-	fresh []foundID // added since they were last taken
+	fresh []snapshot.ID // added since they were last taken
 }
 
 func newIDIndex() *idIndex { return &idIndex{slots: make(map[idHash]uint32)} }
@@ -56,7 +51,26 @@ func (x *idIndex) put(kind idKind, p events.Profile, id string, slot int) {
 		return
 	}
 	x.slots[h] = uint32(slot) //nolint:gosec // a place in a slice
-	x.fresh = append(x.fresh, foundID{h, slot})
+	x.fresh = append(x.fresh, snapshot.ID{Hash: uint64(h), Slot: x.slots[h]})
+}
+
+// take returns what was added since it was called last.
+func (x *idIndex) take() []snapshot.ID {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := x.fresh
+	x.fresh = nil
+	return out
+}
+
+// restore fills an empty index.
+func (x *idIndex) restore(kept []snapshot.ID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.slots = make(map[idHash]uint32, len(kept)+len(kept)/4)
+	for _, id := range kept {
+		x.slots[idHash(id.Hash)] = id.Slot
+	}
 }
 
 // find returns the place of the session that an id is of.

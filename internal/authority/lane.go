@@ -38,8 +38,11 @@ type lane struct {
 	// whether it can leave memory. remembers says that history is set.
 	used, restAt atomic.Int64
 	remembers    atomic.Bool
+	snapped      atomic.Bool // it has a snapshot of its own
 
 	// The rest belongs to the lane's goroutine alone.
+	last        events.EventID   // of the state
+	since       int              // events since a snapshot, or the beginning
 	history     *lifecycle.State // of the whole log, while it is asked for; nil else
 	parked      []*parked
 	interrupted events.TurnID // the turn that its host was told to abort

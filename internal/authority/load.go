@@ -10,18 +10,56 @@ import (
 	"keryx/events"
 	"keryx/internal/lifecycle"
 	"keryx/internal/sessionlog"
+	"keryx/internal/snapshot"
 )
 
-// load folds the whole log. What cannot be decoded is a hole: logged and passed.
+// load brings into memory what the log says: from the kept index and what was appended
+// since, or from the whole log if there is no index of use. What cannot be decoded is a
+// hole: logged and passed.
 func (t *term) load(ctx context.Context) error {
-	return t.cfg.Log.Scan(ctx, ">", 1, func(m sessionlog.Stored) error {
-		if strings.HasPrefix(m.Subject, "kx.id.") {
-			return t.foldName(m)
-		}
-		t.foldStored(m)
-		return nil
-	})
+	var err error
+	if t.snaps, err = snapshot.Open(ctx, t.cfg.Conn, t.cfg.Log, t.cfg.Generation); err != nil {
+		return err
+	}
+	last, err := t.cfg.Log.LastSequence(ctx)
+	if err != nil {
+		return err
+	}
+	index, kept, ok, err := t.snaps.Read(ctx, t.cfg.Log)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		index = t.snaps.NewIndex()
+	}
+	t.index = index
+	t.sessions.restore(t, kept)
+	t.frontier.reset(kept.Through)
+	if err := t.cfg.Log.Scan(ctx, ">", kept.Through+1, func(m sessionlog.Stored) error {
+		last = max(last, m.Sequence)
+		return t.foldStored(m)
+	}); err != nil {
+		return err
+	}
+	if err := t.loadProfiles(ctx, kept.Profiles); err != nil {
+		return err
+	}
+	t.frontier.reset(last)
+	return nil
 }
+
+// loadProfiles reads the profiles that the kept index names: they are not in it.
+func (t *term) loadProfiles(ctx context.Context, known []events.Profile) error {
+	for _, p := range known {
+		l := t.profiles.get(p)
+		if _, err := l.refresh(ctx, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isName(m sessionlog.Stored) bool { return strings.HasPrefix(m.Subject, "kx.id.") }
 
 func (t *term) foldName(m sessionlog.Stored) error {
 	var rec events.NameRecord
@@ -32,25 +70,53 @@ func (t *term) foldName(m sessionlog.Stored) error {
 	return nil
 }
 
-func (t *term) foldStored(m sessionlog.Stored) {
+func (t *term) foldStored(m sessionlog.Stored) error {
+	if isName(m) {
+		return t.foldName(m)
+	}
 	profile, scope, err := events.ParseLogSubject(m.Subject)
 	if err != nil {
 		t.logger.Error("message on an unexpected subject", "subject", m.Subject, "sequence", m.Sequence)
-		return
+		return nil
 	}
 	rec, err := events.DecodeRecord(m.Subject, m.Sequence, m.Header, m.Data)
 	if err != nil {
 		t.logger.Error("event cannot be decoded", "scope", scope, "sequence", m.Sequence, "error", err)
 	}
 	if scope == events.ScopeProfile {
-		t.profiles.get(profile).fold(rec)
-		return
+		t.foldProfile(profile, rec)
+		return nil
 	}
 	l := t.sessions.lane(profile, events.SessionID(scope))
 	if l == nil {
 		l = t.sessions.put(newLane(t, profile, events.SessionID(scope)))
 	}
+	if l.state == nil {
+		l.outrun(rec)
+		return nil
+	}
 	l.fold(rec, dataOf(rec))
+	return nil
+}
+
+// foldProfile takes an event of a profile that the kept index does not name; others are
+// read whole.
+func (t *term) foldProfile(p events.Profile, rec events.Record) {
+	if l := t.profiles.get(p); l.ordinal+1 >= rec.Ordinal {
+		l.fold(rec)
+	}
+}
+
+// outrun notes an event that the brief of a session does not know. It is read by itself
+// when it is needed.
+func (l *lane) outrun(rec events.Record) {
+	if rec.Sequence <= l.brief.Summary.LastSeq {
+		return
+	}
+	l.stale = true
+	l.brief.Summary.LastSeq, l.brief.Summary.LastOrd = rec.Sequence, rec.Ordinal
+	l.t.sessions.note(l, dataOf(rec))
+	l.t.sessions.touch(l.slot)
 }
 
 // resume takes up what the last term left: sessions of the bus's own lifetime have

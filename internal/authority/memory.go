@@ -7,6 +7,7 @@ import (
 
 	"keryx/events"
 	"keryx/internal/lifecycle"
+	"keryx/internal/sessionlog"
 )
 
 // view calls fn with the state under the readers' lock, and reports whether the state is
@@ -54,24 +55,35 @@ func (l *lane) host() *events.AttachedHost {
 }
 
 // summary returns the session's line in a list; it has no epoch if the session is not
-// known. It waits for a state that has to be read.
-func (l *lane) summary(ctx context.Context) (s events.SessionSummary) {
+// known.
+func (l *lane) summary() (s events.SessionSummary) {
 	if l.view(func(st *lifecycle.State) { s = st.Summary() }) {
 		return s
 	}
-	b, stale := l.glance()
-	if !stale {
-		return b.Summary
-	}
-	read := make(chan struct{})
-	if l.add(0, func(ctx context.Context) { l.awake(ctx); close(read) }) {
-		select {
-		case <-read:
-		case <-ctx.Done():
+	b, _ := l.glance()
+	return b.Summary
+}
+
+// settleStale waits until the sessions are read of which the log may have more than is
+// known. It must not be called by who keeps a lane or a reader waiting.
+func (t *term) settleStale(ctx context.Context) {
+	var read []chan struct{}
+	for l := range t.sessions.all("") {
+		if !l.isStale() {
+			continue
+		}
+		done := make(chan struct{})
+		if l.add(0, func(ctx context.Context) { l.awake(ctx); close(done) }) {
+			read = append(read, done)
 		}
 	}
-	b, _ = l.glance()
-	return b.Summary
+	for _, done := range read {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // awake is catchUp for the authority's own jobs: it reports whether the state is in
@@ -91,14 +103,45 @@ func (l *lane) catchUp(ctx context.Context) error {
 	if l.state != nil {
 		return nil
 	}
-	s, err := l.read(ctx, new(lifecycle.State))
+	s, err := l.restored(ctx)
 	if err != nil {
 		return err
 	}
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
 	l.state, l.brief, l.stale = s, lifecycle.Brief{}, false
+	l.t.sessions.touch(l.slot)
 	return nil
+}
+
+// restored returns the state of a session that is not in memory: from its snapshot and
+// the log from there on if the log still has what the snapshot goes to, else from the
+// whole log.
+func (l *lane) restored(ctx context.Context) (*lifecycle.State, error) {
+	l.since, l.last = 0, ""
+	if l.snapped.Load() {
+		k, ok, err := l.t.snaps.Session(ctx, l.profile, l.id)
+		if err != nil {
+			return nil, err
+		}
+		if ok && l.has(ctx, k.State.LastSequence, k.Last) {
+			l.last = k.Last
+			return l.read(ctx, k.State)
+		}
+		l.snapped.Store(false)
+		l.t.logger.Info("a snapshot does not fit its log and is ignored", "session", l.id)
+	}
+	return l.read(ctx, new(lifecycle.State))
+}
+
+// has reports whether the log has this event of the session at a sequence.
+func (l *lane) has(ctx context.Context, seq events.Sequence, id events.EventID) bool {
+	m, err := l.t.cfg.Log.At(ctx, seq)
+	if err != nil || m.Subject != events.LogSubject(l.profile, l.id.Scope()) {
+		return false
+	}
+	rec, err := events.DecodeRecord(m.Subject, m.Sequence, m.Header, m.Data)
+	return err == nil && rec.ID == id
 }
 
 // read folds the session's log from where s is on. What another authority wrote is new
@@ -110,20 +153,27 @@ func (l *lane) read(ctx context.Context, s *lifecycle.State) (*lifecycle.State, 
 			return nil, fmt.Errorf("read session %s: %w", l.id, err)
 		}
 		for _, m := range page {
-			rec, err := events.DecodeRecord(m.Subject, m.Sequence, m.Header, m.Data)
-			if err == nil {
-				err = lifecycle.Fold(s, rec)
-			}
-			if err != nil {
-				l.t.logger.Error("event cannot be folded", "session", l.id, "sequence", m.Sequence, "error", err)
-			}
-			if l.stale {
-				l.t.sessions.note(l, dataOf(rec))
-			}
+			l.readOne(s, m)
 		}
 		from = next
 	}
 	return s, nil
+}
+
+func (l *lane) readOne(s *lifecycle.State, m sessionlog.Stored) {
+	rec, err := events.DecodeRecord(m.Subject, m.Sequence, m.Header, m.Data)
+	if err == nil {
+		err = lifecycle.Fold(s, rec)
+	}
+	if err != nil {
+		l.t.logger.Error("event cannot be folded", "session", l.id, "sequence", m.Sequence, "error", err)
+	}
+	if s == l.history {
+		return
+	}
+	if l.last, l.since = rec.ID, l.since+1; l.stale {
+		l.t.sessions.note(l, dataOf(rec))
+	}
 }
 
 // past returns the fold of the session's whole log, which knows every turn, item and

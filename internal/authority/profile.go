@@ -72,6 +72,7 @@ func (t *term) knownProfiles() []events.Profile {
 }
 
 func (l *profileLane) fold(rec events.Record) {
+	defer l.t.frontier.reached(rec.Sequence)
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
 	l.sequence, l.ordinal = rec.Sequence, rec.Ordinal

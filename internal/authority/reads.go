@@ -42,7 +42,10 @@ func (t *term) read(req *request) {
 	case events.TurnList:
 		t.onSession(req, d.To, func(ctx context.Context, l *lane) (any, error) { return l.turnPage(ctx, d) })
 	case events.SessionList:
-		t.inBackground(req, func(ctx context.Context, req *request) { t.reply(req)(t.list(ctx, req.caller.Profile, d), nil) })
+		t.services.start(func() {
+			t.settleStale(t.work)
+			t.inBackground(req, func(_ context.Context, req *request) { t.reply(req)(t.list(req.caller.Profile, d), nil) })
+		})
 	case events.FindSession:
 		t.reply(req)(t.find(req.caller.Profile, d.ID))
 	case events.ImportList:
@@ -111,7 +114,7 @@ func (t *term) reply(req *request) func(any, error) {
 	}
 }
 
-func (t *term) list(ctx context.Context, p events.Profile, q events.SessionList) events.Sessions {
+func (t *term) list(p events.Profile, q events.SessionList) events.Sessions {
 	limit := q.Limit
 	if limit <= 0 || limit > listLimit {
 		limit = listLimit
@@ -121,7 +124,7 @@ func (t *term) list(ctx context.Context, p events.Profile, q events.SessionList)
 		if l.id <= q.After {
 			continue
 		}
-		s := l.summary(ctx)
+		s := l.summary()
 		t.fillHosts(p, &s)
 		if s.Epoch == 0 || !wanted(s, q) {
 			continue

@@ -299,6 +299,7 @@ func (t *term) refreshNames(ctx context.Context, p events.Profile, names []event
 		if err := t.foldName(m); err != nil {
 			return err
 		}
+		t.frontier.reached(m.Sequence)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"keryx/events"
+	"keryx/internal/snapshot"
 )
 
 // nameEntry is a name's record and where it stands in the log.
@@ -22,7 +23,11 @@ type sessionIndex struct {
 	lanes map[events.SessionID]*lane
 	slots []*lane              // by place; a lane that was dropped leaves nil
 	names map[string]nameEntry // by id subject
+	fresh []string             // subjects of names that came since they were last taken
 	ids   *idIndex
+
+	changedMu sync.Mutex
+	changed   map[int]struct{} // segments of the kept index
 }
 
 func newSessionIndex() *sessionIndex {
@@ -30,6 +35,8 @@ func newSessionIndex() *sessionIndex {
 		lanes: make(map[events.SessionID]*lane),
 		names: make(map[string]nameEntry),
 		ids:   newIDIndex(),
+
+		changed: make(map[int]struct{}),
 	}
 }
 
@@ -94,6 +101,7 @@ func (x *sessionIndex) setNameAt(subject string, e nameEntry) {
 	defer x.mu.Unlock()
 	if cur, ok := x.names[subject]; !ok || cur.sequence < e.sequence {
 		x.names[subject] = e
+		x.fresh = append(x.fresh, subject)
 	}
 }
 
@@ -125,6 +133,73 @@ func (x *sessionIndex) byID(kind idKind, p events.Profile, id string) *lane {
 		return l
 	}
 	return nil
+}
+
+// touch notes that what the kept index has of a place is old.
+func (x *sessionIndex) touch(slot int) {
+	x.changedMu.Lock()
+	defer x.changedMu.Unlock()
+	x.changed[slot/snapshot.SegmentSlots] = struct{}{}
+}
+
+// takeChanged returns the segments that changed since it was called last, whole.
+func (x *sessionIndex) takeChanged() map[int][]snapshot.Entry {
+	x.changedMu.Lock()
+	changed := x.changed
+	x.changed = make(map[int]struct{})
+	x.changedMu.Unlock()
+	out := make(map[int][]snapshot.Entry, len(changed))
+	for n := range changed {
+		entries := []snapshot.Entry{}
+		for _, l := range x.segment(n) {
+			if l != nil {
+				entries = append(entries, l.entry())
+			}
+		}
+		out[n] = entries
+	}
+	return out
+}
+
+func (x *sessionIndex) segment(n int) []*lane {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	from := min(n*snapshot.SegmentSlots, len(x.slots))
+	return slices.Clone(x.slots[from:min(from+snapshot.SegmentSlots, len(x.slots))])
+}
+
+// takeNames returns the names that came since it was called last.
+func (x *sessionIndex) takeNames() []snapshot.Name {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := make([]snapshot.Name, 0, len(x.fresh))
+	for _, subject := range x.fresh {
+		e := x.names[subject]
+		out = append(out, snapshot.Name{Subject: subject, Record: e.record, Sequence: e.sequence})
+	}
+	x.fresh = nil
+	return out
+}
+
+// restore fills an empty index with what was kept.
+func (x *sessionIndex) restore(t *term, c snapshot.Contents) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range c.Entries {
+		for len(x.slots) <= e.Slot {
+			x.slots = append(x.slots, nil)
+		}
+		l := newLane(t, e.Profile, e.Brief.Summary.Session)
+		l.state, l.brief, l.slot = nil, e.Brief, e.Slot
+		l.snapped.Store(e.Snapped)
+		x.slots[e.Slot], x.lanes[l.id] = l, l
+	}
+	for _, n := range c.Names {
+		if cur, ok := x.names[n.Subject]; !ok || cur.sequence < n.Sequence {
+			x.names[n.Subject] = nameEntry{record: n.Record, sequence: n.Sequence}
+		}
+	}
+	x.ids.restore(c.IDs)
 }
 
 // note indexes what an event brings that can be asked for by id. data is the event's

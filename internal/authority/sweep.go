@@ -55,6 +55,9 @@ func (l *lane) rest(context.Context) {
 		l.restAt.Store(int64(l.t.uptime() + l.t.cfg.UnloadAfter))
 		return
 	}
+	if l.since > snapshotAfter {
+		l.saveSnapshot()
+	}
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
 	l.state, l.history, l.brief = nil, nil, b

@@ -12,6 +12,7 @@ import (
 	"keryx/events"
 	"keryx/internal/alarm"
 	"keryx/internal/leases"
+	"keryx/internal/snapshot"
 )
 
 // drainBound is how long a stop waits for commands already taken.
@@ -44,6 +45,9 @@ type term struct {
 	imports  *importer
 	intake   *nats.Subscription
 	gatherer *gatherer
+	frontier frontier
+	snaps    *snapshot.Store
+	index    *snapshot.Index
 	begun    time.Time
 }
 
@@ -78,6 +82,7 @@ func (t *term) start(ctx context.Context) error {
 		t.services.start(t.runWakeups)
 		t.services.start(t.runGranter)
 		t.services.start(t.runSweeps)
+		t.services.start(t.runCheckpoints)
 		t.resume(ctx)
 	}
 	sub, err := t.cfg.Conn.Subscribe(events.PatternCmd, t.take)
@@ -141,6 +146,11 @@ func (t *term) stop(clean bool) {
 	t.stopWork()
 	t.lanes.close()
 	t.services.close()
+	if clean && t.index != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), drainBound)
+		defer cancel()
+		t.checkpointNow(ctx)
+	}
 }
 
 func (t *term) waitLanes(bound time.Duration) {

@@ -106,6 +106,22 @@ func (l *Log) Created(ctx context.Context) (time.Time, error) {
 	return info.Created, nil
 }
 
+// At returns the message at a sequence, or an error wrapping [ErrNone] if none is kept
+// there.
+func (l *Log) At(ctx context.Context, seq events.Sequence) (Stored, error) {
+	m, err := l.stream.GetMsg(ctx, uint64(seq))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return Stored{}, fmt.Errorf("sequence %d: %w", seq, ErrNone)
+	}
+	if err != nil {
+		return Stored{}, fmt.Errorf("read sequence %d: %w", seq, err)
+	}
+	return Stored{
+		Subject: m.Subject, Sequence: events.Sequence(m.Sequence), Time: m.Time,
+		Header: strip(m.Header), Data: m.Data,
+	}, nil
+}
+
 // Last returns the newest message of a subject, which may be a pattern, or [ErrNone].
 func (l *Log) Last(ctx context.Context, subject string) (Stored, error) {
 	m, err := l.stream.GetLastMsgForSubject(ctx, subject)
