@@ -161,7 +161,7 @@ func (a *Authority) serve(ctx context.Context) error {
 		return fmt.Errorf("load the log: %w", err)
 	}
 	if err := t.start(ctx); err != nil {
-		t.stop(false)
+		t.stop(ctx, false)
 		return fmt.Errorf("start serving: %w", err)
 	}
 	a.setServing(t)
@@ -171,7 +171,7 @@ func (a *Authority) serve(ctx context.Context) error {
 	<-ctx.Done()
 	a.active.Store(false)
 	a.setServing(nil)
-	t.stop(errors.Is(context.Cause(ctx), ErrStopped))
+	t.stop(ctx, errors.Is(context.Cause(ctx), ErrStopped))
 	return nil
 }
 

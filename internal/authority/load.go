@@ -29,10 +29,9 @@ func (t *term) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !ok {
-		index = t.snaps.NewIndex()
+	if t.index = index; !ok && last > 0 {
+		t.logger.Info("no index of use: the whole log is read", "events", last)
 	}
-	t.index = index
 	t.sessions.restore(t, kept)
 	t.frontier.reset(kept.Through)
 	if err := t.cfg.Log.Scan(ctx, ">", kept.Through+1, func(m sessionlog.Stored) error {

@@ -132,8 +132,8 @@ func (t *term) runGranter() {
 }
 
 // stop ends the term: no new commands, those taken are finished (bounded), and after
-// a clean stop sessions of that lifetime are finalized.
-func (t *term) stop(clean bool) {
+// a clean stop sessions of that lifetime are finalized and the index is written.
+func (t *term) stop(ctx context.Context, clean bool) {
 	if t.intake != nil {
 		if err := t.intake.Unsubscribe(); err != nil {
 			t.logger.Warn("end the intake", "error", err)
@@ -147,7 +147,7 @@ func (t *term) stop(clean bool) {
 	t.lanes.close()
 	t.services.close()
 	if clean && t.index != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), drainBound)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainBound)
 		defer cancel()
 		t.checkpointNow(ctx)
 	}

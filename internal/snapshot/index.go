@@ -82,9 +82,6 @@ type Index struct {
 	full  int      // pages of now that grow no more
 }
 
-// NewIndex returns an index that has nothing yet.
-func (s *Store) NewIndex() *Index { return &Index{store: s} }
-
 // Through returns how far the index goes that was written or read last.
 func (x *Index) Through() events.Sequence { return x.now.Through }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,10 +55,10 @@ func drawn(rt *rapid.T, m *model, n int) snapshot.Change {
 		}
 		c.Segments[seg], m.segments[seg] = es, es
 	}
-	for i := range rapid.SampledFrom([]int{0, 1, 3, 5000}).Draw(rt, "names") {
+	for i := range rapid.SampledFrom([]int{0, 1, 3, 0, 1, 3, 0, 1, 3, 5000}).Draw(rt, "names") {
 		c.Names = append(c.Names, snapshot.Name{Subject: fmt.Sprint("name ", n, " ", i), Sequence: events.Sequence(i + 1)})
 	}
-	for i := range rapid.SampledFrom([]int{0, 2, 9000}).Draw(rt, "ids") {
+	for i := range rapid.SampledFrom([]int{0, 2, 0, 2, 0, 2, 0, 2, 9000}).Draw(rt, "ids") {
 		c.IDs = append(c.IDs, snapshot.ID{Hash: uint64(i + 1), Slot: uint32(n)}) //nolint:gosec // small
 	}
 	m.names, m.ids = append(m.names, c.Names...), append(m.ids, c.IDs...)
@@ -69,12 +70,16 @@ func TestTheIndexThatIsReadIsTheOneThatWasWritten(t *testing.T) {
 	b := bustest.Broker(t)
 	nc := bustest.System(t, b)
 	log, end := logged(t, nc)
+	var generation atomic.Uint64
 	rapid.Check(t, func(rt *rapid.T) {
-		s, err := snapshot.Open(t.Context(), nc, log, rapid.Uint64Range(1, 1<<40).Draw(rt, "generation"))
+		s, err := snapshot.Open(t.Context(), nc, log, generation.Add(1))
 		if err != nil {
 			rt.Fatal(err)
 		}
-		x := s.NewIndex()
+		x, _, ok, err := s.Read(t.Context(), log)
+		if err != nil || ok {
+			rt.Fatalf("an index of another generation is of use: %v, %v", ok, err)
+		}
 		m := model{segments: map[int][]snapshot.Entry{}}
 		for n := range rapid.IntRange(1, 4).Draw(rt, "writes") {
 			c := drawn(rt, &m, n)
@@ -128,7 +133,10 @@ func TestAWriteThatIsCutOffLeavesTheIndexBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := s.NewIndex()
+	x, _, _, err := s.Read(t.Context(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
 	write := func(turns int) error {
 		c := snapshot.Change{Through: end.Sequence, Anchor: snapshot.Anchor(end), Segments: map[int][]snapshot.Entry{}}
 		for seg := range 5 {

@@ -32,9 +32,9 @@ func Anchor(m sessionlog.Stored) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Read returns the newest index that is whole and of this log, to be used and to be
-// written on; ok is false if there is none. An error means that the stream could not be
-// read.
+// Read returns the newest index that is whole and of this log, and what it has; ok is
+// false if there is none, and x is an empty one then, newer than any before. An error
+// means that the stream could not be read.
 func (s *Store) Read(ctx context.Context, log *sessionlog.Log) (x *Index, c Contents, ok bool, err error) {
 	stored := map[string]sessionlog.Stored{}
 	err = s.log.Scan(ctx, events.PatternIndex, 1, func(m sessionlog.Stored) error {
@@ -44,7 +44,11 @@ func (s *Store) Read(ctx context.Context, log *sessionlog.Log) (x *Index, c Cont
 	if err != nil {
 		return nil, c, false, err
 	}
-	for _, m := range s.manifests(stored) {
+	all := s.manifests(stored)
+	for _, m := range all {
+		if !m.Identity.same(s.id) {
+			continue
+		}
 		if at, err := log.At(ctx, m.Through); err != nil || Anchor(at) != m.Anchor {
 			continue
 		}
@@ -52,16 +56,20 @@ func (s *Store) Read(ctx context.Context, log *sessionlog.Log) (x *Index, c Cont
 			return x, c, true, nil
 		}
 	}
-	return nil, c, false, nil
+	x = &Index{store: s}
+	if len(all) > 0 {
+		x.now.Number = all[0].Number
+	}
+	return x, c, false, nil
 }
 
-// manifests returns those of this log, the newest first.
+// manifests returns those that can be read, the newest first.
 func (s *Store) manifests(stored map[string]sessionlog.Stored) []manifest {
 	var out []manifest
 	for n := range uint64(2) {
 		var m manifest
 		kept, ok := stored[events.IndexSubject(place("manifest", 0, n))]
-		if ok && decode(kept.Data, &m) == nil && m.Identity.same(s.id) {
+		if ok && decode(kept.Data, &m) == nil {
 			out = append(out, m)
 		}
 	}
