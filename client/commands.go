@@ -51,6 +51,12 @@ func (c *Conn) Finalize(ctx context.Context, to, reason string) (events.EpochAns
 	return ask[events.EpochAnswer](ctx, c, events.CmdSessionFinalize, events.Finalize{To: to, Reason: reason})
 }
 
+// Forget removes a session; see [events.Forget].
+func (c *Conn) Forget(ctx context.Context, id events.SessionID, reason string) error {
+	_, err := ask[events.Done](ctx, c, events.CmdSessionForget, events.Forget{Session: id, Reason: reason})
+	return err
+}
+
 // Interrupt has the running turn aborted and returns how it ended. A turn that is named
 // and no longer runs is left alone.
 func (c *Conn) Interrupt(ctx context.Context, to string, turn events.TurnID, reason string) (events.Ended, error) {

@@ -92,6 +92,13 @@ type Finalize struct {
 	Reason string `json:"reason"`
 }
 
+// Forget removes a session: its record but for the event that ended it, its names, output,
+// snapshots, and dead letters about it. An open epoch is finalized first. Answer: [Done].
+type Forget struct {
+	Session SessionID `json:"session"`
+	Reason  string    `json:"reason"`
+}
+
 // EpochAnswer answers [Reset] with the opened, [Finalize] with the ended epoch.
 type EpochAnswer struct {
 	Session SessionID `json:"session"`

@@ -210,6 +210,12 @@ const (
 	ReasonBusRestarted = "bus_restarted"
 )
 
+// SessionForgotten is appended to a profile's own scope before a session is removed.
+type SessionForgotten struct {
+	Session SessionID `json:"session"`
+	Reason  string    `json:"reason"`
+}
+
 // SessionFinalized is the last event of an epoch. The first reason is final. It also
 // detaches the host and, unless a reset follows in the same batch, ends what waits.
 type SessionFinalized struct {

@@ -182,6 +182,14 @@ func DeadSubject(p Profile, n PrincipalName) string {
 	return join("kx", "dead", string(p), string(n))
 }
 
+// OutOfEvery returns the pattern of a session's output whichever executor wrote it.
+func OutOfEvery(p Profile, s SessionID) string {
+	return join("kx", "out", string(p)) + ".*." + join(string(s)) + ".*"
+}
+
+// DeadAll returns the pattern of the dead letters of a profile.
+func DeadAll(p Profile) string { return join("kx", "dead", string(p)) + ".*" }
+
 // SnapSubject returns kx.snap.<profile>.<scope>.
 func SnapSubject(p Profile, s Scope) string { return join("kx", "snap", string(p), string(s)) }
 

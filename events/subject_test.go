@@ -35,6 +35,8 @@ var builders = map[string]struct {
 	"PartsAll":      {events.PartsAll, "kx.part.a1.>"},
 	"PartsBy":       {events.PartsBy, "kx.part.a1.a2.*.*"},
 	"DeadSubject":   {events.DeadSubject, "kx.dead.a1.a2"},
+	"DeadAll":       {events.DeadAll, "kx.dead.a1.*"},
+	"OutOfEvery":    {events.OutOfEvery, "kx.out.a1.*.a2.*"},
 	"IndexSubject":  {events.IndexSubject, "kx.snap._index.a1"},
 	"SnapSubject":   {events.SnapSubject, "kx.snap.a1.a2"},
 	"ImportSubject": {events.ImportSubject, "kx.import.a1.a2"},

@@ -50,6 +50,7 @@ const (
 	TypeSessionReset      Type = "keryx.session.reset.v1"
 	TypeSessionFinalized  Type = "keryx.session.finalized.v1"
 	TypeSessionImported   Type = "keryx.session.imported.v1"
+	TypeSessionForgotten  Type = "keryx.session.forgotten.v1"
 
 	TypeSessionPolicyChanged Type = "keryx.session.policy_changed.v1"
 
@@ -115,6 +116,7 @@ const (
 	CmdSessionReanchor Type = "keryx.cmd.session.reanchor.v1"
 	CmdSessionReset    Type = "keryx.cmd.session.reset.v1"
 	CmdSessionFinalize Type = "keryx.cmd.session.finalize.v1"
+	CmdSessionForget   Type = "keryx.cmd.session.forget.v1"
 	CmdSessionPolicy   Type = "keryx.cmd.session.policy.v1"
 	CmdSessionList     Type = "keryx.cmd.session.list.v1"
 	CmdSessionShow     Type = "keryx.cmd.session.show.v1"

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -21,6 +22,7 @@ import (
 type nodeFlags struct {
 	listen, sync, http string
 	acceptLoss         bool
+	retain             time.Duration
 	log                run.Log
 }
 
@@ -29,6 +31,7 @@ func (f *nodeFlags) flags(cmd *cobra.Command, logLevel string) {
 	fs.StringVar(&f.listen, "listen", "", "host:port for other processes; default: a free port on loopback")
 	fs.StringVar(&f.sync, "sync", "always", "when appends reach the disk: always (before each answer) or interval (each second)")
 	fs.BoolVar(&f.acceptLoss, "accept-loss", false, "serve a store that has lost messages; this is recorded")
+	fs.DurationVar(&f.retain, "retain", 30*24*time.Hour, "how long an epoch's events are kept after the next has begun; 0 for ever")
 	fs.StringVar(&f.http, "http", "127.0.0.1:0", "loopback host:port for /healthz and /readyz, written to DIR/run/http; empty for none")
 	f.log.Flags(cmd, logLevel)
 	complete(cmd, "sync", cobra.FixedCompletions([]string{"always", "interval"}, cobra.ShellCompDirectiveNoFileComp))
@@ -39,7 +42,10 @@ func (f *nodeFlags) config(g *global, log *slog.Logger) (node.Config, error) {
 	if g.bus.URL != "" || g.bus.Creds != "" {
 		return node.Config{}, cli.Usagef("a bus serves a directory: --url and --creds do not go with this command")
 	}
-	cfg := node.Config{Dir: g.bus.Dir, Listen: f.listen, AcceptLoss: f.acceptLoss, Logger: log}
+	cfg := node.Config{Dir: g.bus.Dir, Listen: f.listen, AcceptLoss: f.acceptLoss, Retain: f.retain, Logger: log}
+	if f.retain < 0 {
+		return cfg, cli.Usagef("--retain is %v; it cannot be negative", f.retain)
+	}
 	switch f.sync {
 	case "always":
 		cfg.Sync = broker.SyncAlways

@@ -17,6 +17,7 @@ func newSession(g *global) *cobra.Command {
 		newSessionShow(g), newSessionPolicy(g), newSessionDiff(g),
 		newEpochEnd(g, "reset", "End the open epoch and open the next; a running turn is interrupted first", (*client.Conn).Reset),
 		newEpochEnd(g, "finalize", "End the open epoch; what waits is not delivered", (*client.Conn).Finalize),
+		newForget(g),
 	)
 }
 

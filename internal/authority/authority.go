@@ -64,6 +64,9 @@ type Config struct {
 	// CheckpointEvery is how often the index of sessions is written, if there is anything
 	// new: what came since is read at the next start. Default 5 s.
 	CheckpointEvery time.Duration
+	// Retain is how long the events of an epoch are kept after the next one has begun. 0:
+	// for ever.
+	Retain time.Duration
 	// LaneQueue is how many commands may wait for one session. Default 1,024.
 	LaneQueue int
 }

@@ -101,15 +101,19 @@ func (t *term) noticed(m sessionlog.Stored) error {
 // to the sequence it goes to is in the briefs that are taken after it.
 func (t *term) checkpoint(ctx context.Context) error {
 	through := t.frontier.through()
-	if through == t.index.Through() || t.readStale() {
+	whole := t.rewrite.Load()
+	if through == t.index.Through() && !whole || t.readStale() {
 		return nil
 	}
 	at, err := t.cfg.Log.At(ctx, through)
 	if err != nil {
 		return fmt.Errorf("read the end of the log: %w", err)
 	}
+	if whole {
+		t.sessions.touchAll()
+	}
 	c := snapshot.Change{
-		Through: through, Anchor: snapshot.Anchor(at), Profiles: t.knownProfiles(),
+		Through: through, Anchor: snapshot.Anchor(at), Profiles: t.knownProfiles(), Whole: whole,
 		Segments: t.sessions.takeChanged(), Names: t.sessions.takeNames(), IDs: t.sessions.ids.take(),
 	}
 	if err := t.index.Write(ctx, c); err != nil {
@@ -117,6 +121,9 @@ func (t *term) checkpoint(ctx context.Context) error {
 			t.sessions.touch(n * snapshot.SegmentSlots)
 		}
 		return err
+	}
+	if whole {
+		t.rewrite.Store(false)
 	}
 	return nil
 }

@@ -35,3 +35,22 @@ func (a *Authority) InMemory() int {
 	}
 	return n
 }
+
+// RecordForgotten puts the removal of a session on record and does nothing more, as if a
+// kill came then.
+func (a *Authority) RecordForgotten(ctx context.Context, p events.Profile, d events.Forget) error {
+	a.mu.Lock()
+	t := a.serving
+	a.mu.Unlock()
+	done := make(chan error, 1)
+	l := t.profiles.get(p)
+	l.add(0, func(ctx context.Context) {
+		done <- l.append(ctx, origin{source: events.Source(p, "op")}, events.TypeSessionForgotten, events.SessionForgotten(d))
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

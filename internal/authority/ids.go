@@ -63,6 +63,16 @@ func (x *idIndex) take() []snapshot.ID {
 	return out
 }
 
+// touchAll makes all that is there fresh.
+func (x *idIndex) touchAll() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.fresh = make([]snapshot.ID, 0, len(x.slots))
+	for h, slot := range x.slots {
+		x.fresh = append(x.fresh, snapshot.ID{Hash: uint64(h), Slot: slot})
+	}
+}
+
 // restore fills an empty index.
 func (x *idIndex) restore(kept []snapshot.ID) {
 	x.mu.Lock()

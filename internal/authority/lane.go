@@ -38,7 +38,8 @@ type lane struct {
 	// whether it can leave memory. remembers says that history is set.
 	used, restAt atomic.Int64
 	remembers    atomic.Bool
-	snapped      atomic.Bool // it has a snapshot of its own
+	snapped      atomic.Bool   // it has a snapshot of its own
+	cut          atomic.Uint64 // the sequence before which its log was cut, in this term
 
 	// The rest belongs to the lane's goroutine alone.
 	last        events.EventID   // of the state
@@ -76,6 +77,9 @@ func (l *lane) handle(ctx context.Context, req *request) {
 		return
 	}
 	answer, parkedFor, err := l.decide(ctx, req)
+	if d, ok := req.data.(events.Forget); ok && err == nil && parkedFor == nil {
+		err = l.forgetSession(ctx, req, d)
+	}
 	switch {
 	case errors.Is(err, errMoved):
 		l.t.toLane(req)
@@ -251,6 +255,9 @@ func (l *lane) unpark(ctx context.Context) {
 	l.parked = nil
 	for _, p := range waiting {
 		answer, parkedFor, err := l.decide(ctx, p.req)
+		if d, ok := p.req.data.(events.Forget); ok && err == nil && parkedFor == nil {
+			err = l.forgetSession(ctx, p.req, d)
+		}
 		if parkedFor != nil {
 			l.park(p.req, parkedFor)
 			l.parked[len(l.parked)-1].more = p.more

@@ -135,6 +135,7 @@ func (t *term) resume(ctx context.Context) {
 	}
 }
 
+// resume takes one session up.
 func (l *lane) resume(ctx context.Context) {
 	if !l.awake(ctx) {
 		return

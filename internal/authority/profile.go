@@ -30,6 +30,8 @@ type profileLane struct {
 	lastTime time.Time
 	answers  map[events.CommandID]events.Raw
 	recent   []events.CommandID // keys of answers, oldest first
+
+	forgotten []events.SessionID // sessions that are removed, or are to be
 }
 
 // keptAnswers is how many commands of a profile are answered again (design section 5).
@@ -57,6 +59,13 @@ func (x *profileIndex) get(p events.Profile) *profileLane {
 	return l
 }
 
+// all returns the profiles in memory.
+func (x *profileIndex) all() map[events.Profile]*profileLane {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return maps.Clone(x.m)
+}
+
 // knownProfiles returns the profiles that the log has anything of.
 func (t *term) knownProfiles() []events.Profile {
 	known := make(map[events.Profile]bool)
@@ -82,6 +91,9 @@ func (l *profileLane) fold(rec events.Record) {
 	l.foldImport(rec)
 	if err := errors.Join(l.targets.Fold(rec), l.tokens.Fold(rec)); err != nil {
 		l.t.logger.Error("event cannot be folded", "profile", l.profile, "ordinal", rec.Ordinal, "error", err)
+	}
+	if d, err := events.DataOf[events.SessionForgotten](rec); err == nil && rec.Type == events.TypeSessionForgotten {
+		l.forgotten = append(l.forgotten, d.Session)
 	}
 	if rec.Causation == "" {
 		return

@@ -123,6 +123,8 @@ func (r *request) session() events.SessionID {
 		return d.Session
 	case events.StopExec:
 		return d.Session
+	case events.Forget:
+		return d.Session
 	case events.AskPolicy:
 		return d.Session
 	case events.VotePolicy:

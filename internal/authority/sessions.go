@@ -2,6 +2,7 @@ package authority
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -161,6 +162,17 @@ func (x *sessionIndex) takeChanged() map[int][]snapshot.Entry {
 	return out
 }
 
+// touchAll notes that nothing of the kept index may stay: everything is to be written.
+func (x *sessionIndex) touchAll() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for slot := range x.slots {
+		x.touch(slot)
+	}
+	x.fresh = slices.Collect(maps.Keys(x.names))
+	x.ids.touchAll()
+}
+
 func (x *sessionIndex) segment(n int) []*lane {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -174,7 +186,10 @@ func (x *sessionIndex) takeNames() []snapshot.Name {
 	defer x.mu.Unlock()
 	out := make([]snapshot.Name, 0, len(x.fresh))
 	for _, subject := range x.fresh {
-		e := x.names[subject]
+		e, ok := x.names[subject]
+		if !ok {
+			continue // removed since
+		}
 		out = append(out, snapshot.Name{Subject: subject, Record: e.record, Sequence: e.sequence})
 	}
 	x.fresh = nil

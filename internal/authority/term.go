@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,6 +49,7 @@ type term struct {
 	frontier frontier
 	snaps    *snapshot.Store
 	index    *snapshot.Index
+	rewrite  atomic.Bool // the kept index has what must not be kept
 	begun    time.Time
 }
 
@@ -83,6 +85,10 @@ func (t *term) start(ctx context.Context) error {
 		t.services.start(t.runGranter)
 		t.services.start(t.runSweeps)
 		t.services.start(t.runCheckpoints)
+		if t.cfg.Retain > 0 {
+			t.services.start(t.runRetention)
+		}
+		t.resumeForgotten()
 		t.resume(ctx)
 	}
 	sub, err := t.cfg.Conn.Subscribe(events.PatternCmd, t.take)

@@ -22,6 +22,8 @@ type Brief struct {
 	Busy bool
 	// BusLife sessions are open and live as long as the bus.
 	BusLife bool
+	// Begun is where the epoch begins.
+	Begun Begun
 }
 
 // Brief returns what has to be known of s.
@@ -32,6 +34,7 @@ func (s *State) Brief(now time.Time) Brief {
 		next = now
 	}
 	b := Brief{
+		Begun:   s.Begun,
 		Summary: s.Summary(), Next: next,
 		Busy:    offering || s.running != "" || len(s.execs.open) > 0 || len(s.exits) > 0 || len(s.questions.open) > 0 || len(d.Drafts) > 0,
 		BusLife: s.Open() && s.Policy.Lifetime == events.LifetimeBus,

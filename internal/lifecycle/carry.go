@@ -14,6 +14,7 @@ func (s *State) beginEpoch(r events.Record, c events.Carry) {
 	s.Profile, s.Session = r.Profile, events.SessionID(r.Scope)
 	s.Epoch = max(r.Epoch, s.Epoch+1)
 	s.Finalized, s.Reason, s.Started = false, "", false
+	s.Begun, s.Removed = Begun{Sequence: r.Sequence, At: r.Time}, false
 	s.Owner, s.Policy = c.Owner, c.Policy
 	s.Home, s.Source, s.Surface = c.Home, c.Source, c.Surface
 	s.Names, s.Lineage = slices.Clone(c.Names), slices.Clone(c.Lineage)

@@ -20,6 +20,9 @@ func Decide(s *State, c Command) (Decision, error) {
 	if !s.Exists() {
 		return Decision{}, events.Errorf(events.CodeUnknownSession, "no session %q", c.Session)
 	}
+	if s.Removed {
+		return s.decideRemoved(c)
+	}
 	if s.clocks.idle != nil {
 		return step(s.draftIdle()) // what is owed for the past comes before anything new
 	}
@@ -30,6 +33,14 @@ func Decide(s *State, c Command) (Decision, error) {
 		return s.ending(Decision{Drafts: []Draft{s.draftOwnFinalize(events.ReasonIdleExpired)}, Again: true})
 	}
 	return s.decide(c)
+}
+
+// decideRemoved answers commands about a session of which nothing is left.
+func (s *State) decideRemoved(c Command) (Decision, error) {
+	if _, again := c.Data.(events.Forget); again || c.own() {
+		return answered(events.Done{Sequence: s.LastSequence})
+	}
+	return Decision{}, events.Errorf(events.CodeEpochEnded, "session %s was removed", s.Session).With("epoch", s.Epoch.String())
 }
 
 // endsIdle reports whether a command must find an epoch whose time is up ended.
@@ -57,6 +68,8 @@ func (s *State) decide(c Command) (Decision, error) {
 		return s.reset(c, d)
 	case events.Finalize:
 		return s.finalize(c, d)
+	case events.Forget:
+		return s.forget(d)
 	case events.Submit:
 		return s.submit(c, d)
 	case events.Cancel:

@@ -73,6 +73,20 @@ func (s *State) finalize(c Command, d events.Finalize) (Decision, error) {
 	return s.ending(Decision{Drafts: []Draft{s.draftFinalize(or(d.Reason, "finalized"))}})
 }
 
+// forget ends what is open, so that the session can be removed; the answer says that it
+// can be.
+func (s *State) forget(d events.Forget) (Decision, error) {
+	switch {
+	case s.running != "":
+		return s.interruptFor("removed: " + d.Reason), nil
+	case s.Open():
+		return step(s.draftOwnFinalize("removed: " + d.Reason))
+	case len(s.execs.open) > 0:
+		return Decision{}, events.Errorf(events.CodeBusy, "%d execs of session %s are being stopped", len(s.execs.open), s.Session)
+	}
+	return answered(events.Done{Sequence: s.LastSequence})
+}
+
 // checkEnding refuses callers without the right, names of epochs before this one, and
 // the reasons by which only the bus ends an epoch.
 func (s *State) checkEnding(c Command, reason string) error {

@@ -53,7 +53,11 @@ func (s *State) apply(r events.Record) error {
 	if !ok {
 		return ErrUnknownEvent
 	}
-	if !s.Exists() && r.Type != events.TypeSessionRegistered && r.Type != events.TypeSessionReset {
+	switch {
+	case s.Exists() || r.Type == events.TypeSessionRegistered || r.Type == events.TypeSessionReset:
+	case r.Type == events.TypeSessionFinalized: // all that is kept of a session that was removed
+		s.Profile, s.Session, s.Epoch, s.Removed = r.Profile, events.SessionID(r.Scope), max(r.Epoch, 1), true
+	default:
 		return ErrNoEpoch
 	}
 	return fold(s, r)

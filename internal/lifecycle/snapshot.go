@@ -22,6 +22,8 @@ type snapshot struct {
 	Identity  Identity             `json:"identity"`
 	Epoch     events.Epoch         `json:"epoch"`
 	Finalized bool                 `json:"finalized,omitempty"`
+	Begun     Begun                `json:"begun,omitzero"`
+	Removed   bool                 `json:"removed,omitempty"`
 	Reason    string               `json:"reason,omitempty"`
 	Started   bool                 `json:"started,omitempty"`
 	Host      *events.AttachedHost `json:"host,omitempty"`
@@ -79,7 +81,7 @@ type keptClocks struct {
 // MarshalJSON implements json.Marshaler: the whole state, for a snapshot.
 func (s *State) MarshalJSON() ([]byte, error) {
 	return events.MarshalData(snapshot{
-		Position: s.Position, Identity: s.Identity, Epoch: s.Epoch, Finalized: s.Finalized, Reason: s.Reason,
+		Position: s.Position, Identity: s.Identity, Epoch: s.Epoch, Begun: s.Begun, Removed: s.Removed, Finalized: s.Finalized, Reason: s.Reason,
 		Started: s.Started, Host: s.Host, Fence: s.Fence, Turns: s.Turns, Queue: s.Queue,
 		Running: s.running, Known: s.keepTurns(), Ended: s.ended, Whole: s.whole, Execs: s.execs.keep(),
 		Exits: s.exits, Answers: s.answers.keep(), LastHost: s.lastHost,
@@ -96,7 +98,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*s = State{
-		Position: k.Position, Identity: k.Identity, Epoch: k.Epoch, Finalized: k.Finalized, Reason: k.Reason,
+		Position: k.Position, Identity: k.Identity, Epoch: k.Epoch, Begun: k.Begun, Removed: k.Removed, Finalized: k.Finalized, Reason: k.Reason,
 		Started: k.Started, Host: k.Host, Fence: k.Fence, Turns: k.Turns, Queue: k.Queue,
 		running: k.Running, ended: k.Ended, whole: k.Whole, execs: k.Execs.execs(),
 		exits: k.Exits, answers: k.Answers.answers(), lastHost: k.LastHost,

@@ -15,6 +15,12 @@ type Position struct {
 	LastTime     time.Time
 }
 
+// Begun is the place of an epoch's first event.
+type Begun struct {
+	Sequence events.Sequence
+	At       time.Time
+}
+
 // Identity is what a session is, over its epochs.
 type Identity struct {
 	Profile events.Profile
@@ -38,6 +44,10 @@ type State struct {
 	// Epoch is the open one or, when Finalized, the one that ended last.
 	Epoch     events.Epoch
 	Finalized bool
+	// Begun is the first event of that epoch; a fold may begin there.
+	Begun Begun
+	// Removed sessions are those of which only the event is kept that ended them.
+	Removed bool
 	// Reason is why the epoch ended.
 	Reason string
 	// Started is true once the epoch's first turn has begun.

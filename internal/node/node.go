@@ -30,6 +30,9 @@ type Config struct {
 	AcceptLoss bool
 	// AuthorityTTL is the ttl of the lease bus.authority; 0 for its default.
 	AuthorityTTL time.Duration
+	// Retain is how long the events of an epoch are kept after the next one has begun; 0
+	// is for ever.
+	Retain time.Duration
 	// Free is how much the store may still grow, as in broker.Config; nil asks the
 	// filesystem of Dir.
 	Free func() (uint64, error)
@@ -98,7 +101,7 @@ func (n *Node) assemble(ctx context.Context) error {
 	n.auth, err = authority.New(authority.Config{
 		Conn: n.system, Log: log, Leases: store, Registry: n.broker.Registry(),
 		Generation: generation, Regressed: n.lost, Note: n.written, Logger: n.cfg.Logger, Offline: n.cfg.offline, SoleOwner: true, Room: n.broker.Room,
-		AuthorityTTL: n.cfg.AuthorityTTL,
+		AuthorityTTL: n.cfg.AuthorityTTL, Retain: n.cfg.Retain,
 	})
 	if err != nil {
 		return err

@@ -113,6 +113,10 @@ func tellReset(_ *story, r events.Record, d events.SessionReset) (string, tone) 
 	return text, plain
 }
 
+func tellForgotten(d events.SessionForgotten) (string, tone) {
+	return "session " + string(d.Session) + " is removed: " + d.Reason, warn
+}
+
 func tellFinalized(d events.SessionFinalized) (string, tone) {
 	text := "the epoch ends: " + d.Reason
 	if n := len(d.Invalidated); n > 0 {

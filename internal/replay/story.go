@@ -99,6 +99,7 @@ var tellers = map[events.Type]teller{
 	events.TypeSessionReanchored: of(tellReanchored),
 	events.TypeSessionReset:      during(tellReset),
 	events.TypeSessionFinalized:  of(tellFinalized),
+	events.TypeSessionForgotten:  of(tellForgotten),
 
 	events.TypeTurnStarted:      during(tellTurnStarted),
 	events.TypeTurnSteered:      of(tellSteered),

@@ -7,6 +7,7 @@ import (
 
 	"keryx/events"
 	"keryx/internal/lifecycle"
+	"keryx/internal/sessionlog"
 )
 
 // SegmentSlots is how many sessions one segment has: what is written anew when one of
@@ -72,6 +73,8 @@ type Change struct {
 	Names    []Name
 	IDs      []ID
 	Profiles []events.Profile
+	// Whole says that the change has all there is, and that nothing of before may stay.
+	Whole bool
 }
 
 // Index writes the index. It belongs to one goroutine.
@@ -92,6 +95,9 @@ func (x *Index) Write(ctx context.Context, c Change) error {
 		Identity: x.store.id, Number: x.now.Number + 1, Through: c.Through, Anchor: c.Anchor, Profiles: c.Profiles,
 		Segments: slices.Clone(x.now.Segments), Pages: slices.Clone(x.now.Pages[:min(x.full, len(x.now.Pages))]),
 	}
+	if c.Whole {
+		next.Segments, next.Pages, x.open = nil, nil, page{}
+	}
 	x.open.Names, x.open.IDs = append(x.open.Names, c.Names...), append(x.open.IDs, c.IDs...)
 	if err := x.writeSegments(ctx, &next, c.Segments); err != nil {
 		return err
@@ -104,6 +110,35 @@ func (x *Index) Write(ctx context.Context, c Change) error {
 		return err
 	}
 	x.now, x.open, x.full = next, rest, full
+	if c.Whole {
+		return x.store.keepOnly(ctx, next)
+	}
+	return nil
+}
+
+// keepOnly removes what is of no index any more.
+func (s *Store) keepOnly(ctx context.Context, m manifest) error {
+	named := map[string]bool{events.IndexSubject(place("manifest", 0, m.Number)): true}
+	for _, p := range slices.Concat(m.Segments, m.Pages) {
+		if p.Place != "" {
+			named[events.IndexSubject(p.Place)] = true
+		}
+	}
+	var old []events.Sequence
+	err := s.log.Scan(ctx, events.PatternIndex, 1, func(k sessionlog.Stored) error {
+		if !named[k.Subject] {
+			old = append(old, k.Sequence)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, seq := range old {
+		if err := s.log.Delete(ctx, seq); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
