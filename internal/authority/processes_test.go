@@ -62,7 +62,7 @@ func serveAuthority(url string) error {
 		return err
 	}
 	a, err := authority.New(authority.Config{
-		Conn: nc, Log: log, Leases: store, Registry: everybody{}, Generation: 1, AuthorityTTL: processTTL,
+		Conn: nc, Log: log, Leases: store, Registry: everybody{}, Generation: 1, AuthorityTTL: processTTL, CheckpointEvery: time.Second,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", os.Getpid()),
 	})
 	if err != nil {
