@@ -81,7 +81,15 @@ func (g *global) diff(ctx context.Context, cmd *cobra.Command, c *client.Conn, t
 		return err
 	}
 	d := sessionDiff{Session: before.State.Session, From: placeOf(before), To: placeOf(after)}
-	if d.Changes, err = travel.Diff(before.State.View(), after.State.View()); err != nil {
+	was, err := hidden(g, before.State.View())
+	if err != nil {
+		return err
+	}
+	is, err := hidden(g, after.State.View())
+	if err != nil {
+		return err
+	}
+	if d.Changes, err = travel.Diff(was, is); err != nil {
 		return err
 	}
 	if g.json {

@@ -9,6 +9,7 @@ import (
 	"keryx/client"
 	"keryx/events"
 	"keryx/internal/cli"
+	"keryx/internal/redact"
 	"keryx/internal/replay"
 )
 
@@ -16,16 +17,29 @@ import (
 type showFlags struct {
 	types []string
 	utc   bool
+	// showSecrets shows events as they are on record.
+	showSecrets bool
 }
 
 func (f *showFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.types, "type", nil, "only types that match this glob, e.g. 'turn.*' (may be repeated)")
 	cmd.Flags().BoolVar(&f.utc, "utc", false, "show times in UTC")
+	cmd.Flags().BoolVar(&f.showSecrets, "show-secrets", false, "show all as it is on record, without hiding secrets")
 	complete(cmd, "type", typeFlag)
 }
 
 // writer writes events to the command's output.
-func (g *global) writer(cmd *cobra.Command, f showFlags, scope bool) *replay.Writer {
+func (g *global) writer(cmd *cobra.Command, f showFlags, scope bool) (*replay.Writer, error) {
+	w := g.plainWriter(cmd, f, scope)
+	if f.showSecrets {
+		return w, nil
+	}
+	rules, err := g.rules()
+	w.Hide(func(r events.Record) events.Record { return redact.Record(rules, r) })
+	return w, err
+}
+
+func (g *global) plainWriter(cmd *cobra.Command, f showFlags, scope bool) *replay.Writer {
 	out := cmd.OutOrStdout()
 	if g.json {
 		return replay.NewJSONWriter(out)
@@ -65,7 +79,11 @@ func newTail(g *global) *cobra.Command {
 					}
 					cfg.Scopes = []events.Scope{scope}
 				}
-				return replay.Tail(ctx, c, g.writer(cmd, f, session == ""), cfg)
+				w, err := g.writer(cmd, f, session == "")
+				if err != nil {
+					return err
+				}
+				return replay.Tail(ctx, c, w, cfg)
 			})
 		},
 	}

@@ -61,7 +61,11 @@ bus runs on --dir, the store is held for as long.`,
 				if err != nil {
 					return err
 				}
-				return g.tell(ctx, c, g.writer(cmd, f.showFlags, false), scope, q, f.follow)
+				w, err := g.writer(cmd, f.showFlags, false)
+				if err != nil {
+					return err
+				}
+				return g.tell(ctx, c, w, scope, q, f.follow)
 			})
 		},
 	}

@@ -15,6 +15,8 @@ import (
 type global struct {
 	bus  cli.Bus
 	json bool
+	// secrets is the file of registered secrets; empty for that of the bus directory.
+	secrets string
 }
 
 func newRoot() *cobra.Command {
@@ -40,12 +42,13 @@ command was called wrongly.`,
 	}
 	g.bus.Flags(root)
 	root.PersistentFlags().BoolVar(&g.json, "json", false, "print one JSON object a line")
+	root.PersistentFlags().StringVar(&g.secrets, "secrets", "", "file of registered secrets to hide; default: secrets.json of --dir")
 	return cli.Group(root,
 		newUp(g), newServe(g), newUser(g), newToken(g), newSessions(g), newSession(g),
 		newSubmit(g), newReceipt(g), newQueue(g), newEdit(g), newCancel(g), newRequeue(g), newDiscard(g), newTurns(g), newTurn(g),
 		newApprovals(g), newApprove(g), newDeny(g),
 		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g), newLease(g),
-		newEvents(g), newReplay(g), newExport(g), newImport(g), newVersion(g))
+		newEvents(g), newReplay(g), newExport(g), newImport(g), newSecret(g), newVersion(g))
 }
 
 // followed is connected for what goes on without an end.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -54,6 +55,10 @@ the session's record folded up to that moment, as the bus folds it.
 }
 
 func (g *global) printView(cmd *cobra.Command, v events.SessionView, now time.Time) error {
+	v, err := hidden(g, v)
+	if err != nil {
+		return err
+	}
 	if g.json {
 		return cli.PrintJSON(cmd.OutOrStdout(), v)
 	}
@@ -80,4 +85,21 @@ func sessionScope(ctx context.Context, c *client.Conn, to string) (events.Scope,
 		return "", cli.Usagef("%s is no session", to)
 	}
 	return scope, err
+}
+
+// hidden returns a view without secrets.
+func hidden[T any](g *global, v T) (T, error) {
+	rules, err := g.rules()
+	if err != nil {
+		return v, err
+	}
+	b, err := events.MarshalData(v)
+	if err != nil {
+		return v, fmt.Errorf("hide secrets: %w", err)
+	}
+	var out T
+	if err := json.Unmarshal(rules.JSON(b), &out); err != nil {
+		return v, fmt.Errorf("hide secrets: %w", err)
+	}
+	return out, nil
 }

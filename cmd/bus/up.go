@@ -18,6 +18,7 @@ import (
 	"keryx/internal/broker"
 	"keryx/internal/execution"
 	"keryx/internal/node"
+	"keryx/internal/redact"
 )
 
 // Principals of a bus that runs everything in one process.
@@ -118,6 +119,10 @@ func (f *upFlags) services(cmd *cobra.Command, g *global, profile events.Profile
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := redact.Open(g.secretsFile(), log)
+	if err != nil {
+		return nil, secretRefusal(err)
+	}
 	edge, err := f.edge.Config(log)
 	if err != nil {
 		return nil, err
@@ -139,7 +144,7 @@ func (f *upFlags) services(cmd *cobra.Command, g *global, profile events.Profile
 		fmt.Fprintf(console.Log, "HTTP API: %s (a token for it: bus token add NAME --role gateway%s)\n", url, g.where(cmd))
 	}
 	return fx.Options(f.options(cfg), fx.Populate(&bus),
-		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Target: target, Logger: log}).Option(),
+		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Target: target, Secrets: secrets, Logger: log}).Option(),
 		services.ShellHost(embedded(upHost, events.RoleHost), log).Option(),
 		services.Edge(dials, edge, announce).Option(),
 		// Whoever sits here has started the bus: that is the operator.

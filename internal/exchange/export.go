@@ -26,7 +26,9 @@ type Filter interface {
 	// Raw filters what could not be decoded.
 	Raw(archive.Raw) (archive.Raw, error)
 	// Output filters an exec's output, chunk by chunk in order.
-	Output(archive.Chunk) (archive.Chunk, error)
+	Output(archive.Chunk) ([]archive.Chunk, error)
+	// End returns what of an exec's output was held back.
+	End(events.ExecID) []archive.Chunk
 	// Mode is what the file says of the filter.
 	Mode() events.Redaction
 }
@@ -176,11 +178,22 @@ func (r *reading) output(ctx context.Context, w *archive.Writer, id events.ExecI
 			out.TimeUS = c.Time.UnixMicro()
 		}
 		r.progress()
-		if out, failed = r.job.Filter.Output(out); failed == nil {
-			failed = w.Chunk(out)
-		}
+		filtered, err := r.job.Filter.Output(out)
+		failed = or(err, writeChunks(w, filtered))
 	})
-	return or(failed, err)
+	if err := or(failed, err); err != nil {
+		return err
+	}
+	return writeChunks(w, r.job.Filter.End(id))
+}
+
+func writeChunks(w *archive.Writer, chunks []archive.Chunk) error {
+	for _, c := range chunks {
+		if err := w.Chunk(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *reading) progress() {
@@ -212,7 +225,10 @@ func (Whole) Event(r events.Record) (events.Record, error) { return r, nil }
 func (Whole) Raw(r archive.Raw) (archive.Raw, error) { return r, nil }
 
 // Output implements Filter.
-func (Whole) Output(c archive.Chunk) (archive.Chunk, error) { return c, nil }
+func (Whole) Output(c archive.Chunk) ([]archive.Chunk, error) { return []archive.Chunk{c}, nil }
+
+// End implements Filter.
+func (Whole) End(events.ExecID) []archive.Chunk { return nil }
 
 // Mode implements Filter.
 func (Whole) Mode() events.Redaction { return events.RedactNone }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"keryx/events"
+	"keryx/internal/redact"
 )
 
 // Bus is what an executor needs of its connection; *client.Conn is one.
@@ -38,6 +39,8 @@ type Config struct {
 	// Environ is where the short list of variables comes from that commands get from
 	// the executor. Nil: the process's environment.
 	Environ []string
+	// Secrets are taken out of output before anybody sees it; nil for none.
+	Secrets *redact.File
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 }

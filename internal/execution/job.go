@@ -18,6 +18,7 @@ type job struct {
 	tenancy *tenancy // set at the launch, as offer is
 	offer   *offer
 	spool   *spool
+	veil    *veil
 
 	mu      sync.Mutex
 	proc    *process.Process // nil until launched
@@ -33,6 +34,7 @@ func (j *job) run(ctx context.Context) {
 	s, id := j.service, j.order.Request.Exec
 	j.spool = newSpool(ring{dir: s.cfg.SpoolDir, size: s.cfg.SpoolBytes, free: s.cfg.Free}, process.Streams(j.order.Request.Spec.PTY != nil), s.cfg.Logger)
 	defer j.spool.close()
+	j.veil = newVeil(s.cfg.Secrets, j.order.Request.Spec.PTY != nil, j.spool.write)
 	if size := j.size(); size != nil {
 		j.spool.resize(*size)
 	}
@@ -132,7 +134,7 @@ func (j *job) spec(o *offer) (process.Spec, error) {
 		}
 	}
 	return process.Spec{
-		Argv: argv, Dir: dir, Stdin: ask.Stdin, Output: j.spool.write, Env: entries(env), User: o.account.switches(),
+		Argv: argv, Dir: dir, Stdin: ask.Stdin, Output: j.veil.write, Env: entries(env), User: o.account.switches(),
 		Terminal: j.size(),
 		Timeout:  time.Duration(ask.TimeoutMS) * time.Millisecond, Grace: duration(ask.GraceMS),
 		Mark: mark(j.order.Request.Exec), Groups: s.groups, Group: leafName(j.order),
@@ -162,6 +164,7 @@ func (j *job) stream(ctx context.Context) ([]chunk, error) {
 	var ending sync.WaitGroup
 	ending.Go(func() {
 		if j.ended(ctx) {
+			j.veil.end()
 			j.spool.end()
 		}
 	})
@@ -227,8 +230,17 @@ func (j *job) reportExited(ctx context.Context, kept []chunk) {
 		Session: j.order.Session, Instance: j.service.bus.Instance(),
 		Fact: events.ExecExited{
 			Exec: j.order.Request.Exec, ExitCode: end.Code, Signal: end.Signal, TimedOut: end.TimedOut,
-			Stopped: end.Stopped, DurationMS: end.Duration.Milliseconds(), Streams: j.spool.summary(kept),
+			Stopped: end.Stopped, DurationMS: end.Duration.Milliseconds(), Streams: j.streams(kept),
 			Cleanup: end.Cleanup, LeftPIDs: end.LeftPIDs,
 		},
 	})
+}
+
+// streams says what was written, and what was taken out of it.
+func (j *job) streams(kept []chunk) []events.StreamSummary {
+	out := j.spool.summary(kept)
+	for i := range out {
+		out[i].Redacted = j.veil.count(out[i].Name)
+	}
+	return out
 }

@@ -191,6 +191,9 @@ func (s *service) refuse(ctx context.Context, session events.SessionID, id event
 	if e, ok := errors.AsType[*events.Error](why); ok {
 		fact.Code, fact.Message = e.Code, e.Message
 	}
+	if message, hidden := s.cfg.Secrets.Current().Bytes([]byte(fact.Message)); hidden > 0 {
+		fact.Message = string(message)
+	}
 	s.report(ctx, events.CmdExecReportRefused, id, events.ReportRefused{
 		Session: session, Instance: s.bus.Instance(), Fact: fact,
 	})

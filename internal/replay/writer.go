@@ -20,6 +20,7 @@ type Writer struct {
 	story story
 	day   string
 	heard time.Time // of the event before
+	hide  func(events.Record) events.Record
 }
 
 // NewWriter returns a writer of readable lines.
@@ -29,8 +30,14 @@ func NewWriter(out io.Writer, o Options) *Writer { return &Writer{out: bufio.New
 // are lines {"hole":{...}} and {"gap":{...}}.
 func NewJSONWriter(out io.Writer) *Writer { return &Writer{out: bufio.NewWriter(out), json: true} }
 
+// Hide has each event written as f returns it.
+func (w *Writer) Hide(f func(events.Record) events.Record) { w.hide = f }
+
 // Record writes one event.
 func (w *Writer) Record(r events.Record) error {
+	if w.hide != nil {
+		r = w.hide(r)
+	}
 	if w.json {
 		return w.structured(r)
 	}

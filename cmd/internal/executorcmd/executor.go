@@ -3,6 +3,7 @@ package executorcmd
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,13 +18,14 @@ import (
 	"keryx/internal/cli"
 	"keryx/internal/execution"
 	"keryx/internal/observe"
+	"keryx/internal/redact"
 )
 
 type flags struct {
-	url, creds, target, cwd, spool, http string
-	onLoss                               string
-	leaseTTL                             time.Duration
-	log                                  run.Log
+	url, creds, target, cwd, spool, http, secrets string
+	onLoss                                        string
+	leaseTTL                                      time.Duration
+	log                                           run.Log
 }
 
 // New returns the command.
@@ -53,6 +55,7 @@ it what was meant for the executor alone.`,
 	fs.StringVar(&f.spool, "spool", "", "directory for output that the bus has not stored; default: the system's temporary one")
 	fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "how long the executor may be silent before another may have the target, 2s to 1h; default: the bus's, 15s")
 	fs.StringVar(&f.onLoss, "on-lease-loss", "", "what becomes of running commands when that is over: keep (the default) or kill")
+	fs.StringVar(&f.secrets, "secrets", "", "file of registered secrets ('bus secret') to take out of output; default: none")
 	fs.StringVar(&f.http, "http", "", "loopback host:port for /healthz and /readyz; default: none")
 	f.log.Flags(cmd, "info")
 	if err := cmd.RegisterFlagCompletionFunc("on-lease-loss", cobra.FixedCompletions(
@@ -91,8 +94,12 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if err := f.lease(&target); err != nil {
 		return err
 	}
+	secrets, err := f.openSecrets(log)
+	if err != nil {
+		return err
+	}
 	executor := services.Executor(services.Remote(f.url, creds, log), execution.Config{
-		Target: target, LeaseTTL: f.leaseTTL, SpoolDir: f.spool, Logger: log,
+		Target: target, LeaseTTL: f.leaseTTL, SpoolDir: f.spool, Secrets: secrets, Logger: log,
 	})
 	return run.App(cmd.Context(), run.Config{Logger: log},
 		executor.Option(),
@@ -110,6 +117,17 @@ func (f *flags) lease(target *events.TargetSpec) error {
 		return nil
 	}
 	return cli.Usagef("--on-lease-loss %q is neither keep nor kill", f.onLoss)
+}
+
+// openSecrets opens the file that was named; without it nothing would be hidden.
+func (f *flags) openSecrets(log *slog.Logger) (*redact.File, error) {
+	if f.secrets == "" {
+		return nil, nil
+	}
+	if _, err := os.Stat(f.secrets); err != nil {
+		return nil, fmt.Errorf("open secrets: %w", err)
+	}
+	return redact.Open(f.secrets, log)
 }
 
 // directory returns an absolute, existing directory; the working directory for "".
