@@ -23,4 +23,8 @@ type StoreRegressed struct {
 	Last Sequence `json:"last"`
 	// Generation is that of the store from now on, the first part of every new fence.
 	Generation uint64 `json:"generation"`
+	// Lost is how many messages below Last are known to be gone.
+	Lost uint64 `json:"lost_messages,omitempty"`
+	// Damaged are the places in the store's files that were taken out, at most 20.
+	Damaged []string `json:"damaged,omitempty"`
 }

@@ -55,6 +55,8 @@ const (
 	CodeLeaseRevoked        Code = "lease_revoked"
 	CodeStoreFull           Code = "store_full"
 	CodeStoreRegressed      Code = "store_regressed"
+	CodeStoreDamaged        Code = "store_damaged"
+	CodeStoreNewer          Code = "store_newer"
 	CodeUnavailable         Code = "unavailable"
 	CodeRateLimited         Code = "rate_limited"
 	CodeTimeout             Code = "timeout"
@@ -131,6 +133,8 @@ func Codes() []CodeInfo {
 		{CodeLeaseRevoked, "an operator took the lease away; this instance does not get it again", false, true, 409},
 		{CodeStoreFull, "the store has reached its limit; nothing was written", true, true, 507},
 		{CodeStoreRegressed, "the store lost messages it once had; the operator must decide", false, true, 503},
+		{CodeStoreDamaged, "the store's files are not what was written; the operator must decide", false, true, 503},
+		{CodeStoreNewer, "the store was written by a newer bus, which alone may open it", false, true, 503},
 		{CodeUnavailable, "no active authority answers yet", true, true, 503},
 		{CodeRateLimited, "the caller sends faster than its allowance", true, true, 429},
 		{CodeTimeout, "no answer within the command's deadline; it may have been done", true, true, 504},

@@ -55,6 +55,11 @@ func (b *Broker) start(ctx context.Context) error {
 	if b.lock, err = lockStore(ctx, b.cfg.Dir); err != nil {
 		return err
 	}
+	if b.cfg.Inspect != nil {
+		if err := b.cfg.Inspect(ctx); err != nil {
+			return err
+		}
+	}
 	// Principals are known before the first connection: a client that is refused twice
 	// gives up.
 	set, err := loadPrincipalsAtStart(b.cfg.Dir)

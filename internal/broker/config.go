@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,6 +53,9 @@ type Config struct {
 	// Free returns how many bytes the store may still grow by; nil asks the filesystem
 	// of Dir. It has to be safe for concurrent use.
 	Free func() (uint64, error)
+	// Inspect is called under the directory's lock before the server opens the store; an
+	// error ends the start. Nil for nothing.
+	Inspect func(context.Context) error
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 }

@@ -16,6 +16,7 @@ import (
 	"keryx/events"
 	"keryx/internal/broker"
 	"keryx/internal/sessionlog"
+	"keryx/internal/storefile"
 )
 
 // Exit codes of every program.
@@ -61,6 +62,9 @@ func CodeOf(err error) events.Code {
 	var refusal *events.Error
 	var held *broker.HeldError
 	var regressed *sessionlog.RegressedError
+	var damaged *storefile.DamagedError
+	var mismatch *storefile.MismatchError
+	var format *storefile.FormatError
 	var taken *broker.TakenError
 	var reserved *broker.ReservedError
 	switch {
@@ -70,6 +74,11 @@ func CodeOf(err error) events.Code {
 		return events.CodeLeaseHeld
 	case errors.As(err, &regressed):
 		return events.CodeStoreRegressed
+	case errors.As(err, &format) && format.Err == nil:
+		return events.CodeStoreNewer
+	case errors.As(err, &damaged), errors.As(err, &mismatch), errors.As(err, &format), errors.Is(err, sessionlog.ErrBadMark),
+		errors.Is(err, storefile.ErrNoDescription):
+		return events.CodeStoreDamaged
 	case errors.As(err, &taken):
 		return events.CodeIdentityConflict
 	case errors.As(err, &reserved), errors.Is(err, nats.ErrAuthorization), errors.Is(err, fs.ErrPermission):

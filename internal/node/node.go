@@ -16,6 +16,7 @@ import (
 	"keryx/internal/broker"
 	"keryx/internal/leases"
 	"keryx/internal/sessionlog"
+	"keryx/internal/storefile"
 )
 
 // Config says where a bus lives and how it serves. Dir is needed.
@@ -54,6 +55,9 @@ type Node struct {
 	auth   *authority.Authority
 	lost   *events.StoreRegressed // set when a loss was accepted at this start
 
+	scanned storefile.Report // of the log, before the server opened it
+	loss    *loss            // accepted at this start; nil for none
+
 	cancel   context.CancelCauseFunc
 	services sync.WaitGroup
 	failed   chan error // the authority's end and the store's, a value each
@@ -63,18 +67,21 @@ type Node struct {
 
 // Start opens the directory and serves until [Node.Stop]. It returns
 // *broker.HeldError if another process has the directory, and
-// *sessionlog.RegressedError if the store has lost messages and AcceptLoss is not
-// set. It returns as soon as principals can connect; [Node.Ready] tells when commands
+// *sessionlog.RegressedError or *storefile.DamagedError if the store has lost messages
+// and AcceptLoss is not set, and *storefile.FormatError if a newer bus wrote it. It returns as soon as principals can connect; [Node.Ready] tells when commands
 // are answered.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	b, err := broker.Start(ctx, broker.Config{Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Private: cfg.offline, Free: cfg.Free, Logger: cfg.Logger})
+	n := &Node{cfg: cfg, failed: make(chan error, 2)}
+	var err error
+	n.broker, err = broker.Start(ctx, broker.Config{
+		Dir: cfg.Dir, Listen: cfg.Listen, Sync: cfg.Sync, Private: cfg.offline, Free: cfg.Free, Logger: cfg.Logger, Inspect: n.inspect,
+	})
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, broker: b, failed: make(chan error, 2)}
 	if err := n.assemble(ctx); err != nil {
 		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
 	}

@@ -97,8 +97,14 @@ func tellRefused(d events.AuditRefused) (string, tone) {
 }
 
 func tellRegressed(d events.StoreRegressed) (string, tone) {
-	return fmt.Sprintf("served although the store ends at %s and once reached %s, generation %d",
-		d.Last, d.HighWater, d.Generation), bad
+	text := fmt.Sprintf("served although the store ends at %s and once reached %s, generation %d", d.Last, d.HighWater, d.Generation)
+	if d.Lost > 0 {
+		text += ", " + fmt.Sprintf("%d missing", d.Lost)
+	}
+	if len(d.Damaged) > 0 {
+		text += ", damaged: " + strings.Join(d.Damaged, "; ")
+	}
+	return text, bad
 }
 
 func tellImported(d events.SessionImported) (string, tone) {

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"keryx/events"
@@ -21,11 +23,25 @@ const (
 	highWaterEvery = time.Second
 )
 
-// mark is the content of the high-water file.
-type mark struct {
+// Mark is the content of the high-water file: what the log once held.
+type Mark struct {
 	Created    time.Time       `json:"stream_created"`
 	Last       events.Sequence `json:"last_sequence"`
 	Generation uint64          `json:"generation"`
+	// Messages is how many messages there were when the last sequence was Last; nil in a
+	// file of a bus that did not count.
+	Messages *uint64 `json:"messages,omitempty"`
+	// Purging says that messages were being removed on purpose, so that Messages may be
+	// more than what is there.
+	Purging bool `json:"purging,omitempty"`
+}
+
+// expected returns how many messages a log has that is at last; false if that is not known.
+func (m Mark) expected(last events.Sequence) (uint64, bool) {
+	if m.Messages == nil || m.Purging || last < m.Last {
+		return 0, false
+	}
+	return *m.Messages + uint64(last-m.Last), true
 }
 
 // RegressedError means that the store holds less than it once did: numbers would be
@@ -34,11 +50,16 @@ type RegressedError struct {
 	Dir             string
 	HighWater, Last events.Sequence
 	Remade          bool // the stream itself is another one
+	// Missing is how many messages fewer there are than there were, below Last.
+	Missing uint64
 }
 
 // Error implements error; it says what can be done.
 func (e *RegressedError) Error() string {
 	what := fmt.Sprintf("it ends at sequence %d and once held %d", e.Last, e.HighWater)
+	if e.Missing > 0 {
+		what = fmt.Sprintf("%d messages at or below sequence %d are not there any more", e.Missing, e.Last)
+	}
 	if e.Remade {
 		what = fmt.Sprintf("its log was made anew; the former one held sequence %d", e.HighWater)
 	}
@@ -53,60 +74,84 @@ type HighWater struct {
 	created time.Time
 	gen     uint64
 	last    atomic.Uint64
-	saved   uint64 // belongs to the goroutine of Run, or to the opener before it
 	logger  *slog.Logger
+
+	mu     sync.Mutex // over what follows, and over writing the file
+	saved  Mark
+	base   State // the log when its messages were last counted
+	purges int   // under way
 }
 
-// OpenHighWater compares a store with its high-water file and returns the mark to go on
+// OpenHighWater compares a log with its high-water file and returns the mark to go on
 // from, or *[RegressedError]. A store without a file gets one; that such a store was not
-// empty is logged, because nothing tells then what it once held.
-func OpenHighWater(dir string, created time.Time, last events.Sequence) (*HighWater, error) {
-	m, err := readMark(dir)
+// empty is logged, because nothing tells then what it once held. On a full disk the file
+// stays as it is, which is logged.
+func OpenHighWater(dir string, s State) (*HighWater, error) {
+	m, err := ReadMark(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if last > 0 {
-			slog.Warn("a store without a high-water mark: taken as it is", "dir", dir, "last", last)
+		if s.Last > 0 {
+			slog.Warn("a store without a high-water mark: taken as it is", "dir", dir, "last", s.Last)
 		}
-		return newHighWater(dir, mark{Created: created, Last: last, Generation: 1})
+		return newHighWater(dir, Mark{}, s, 1)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if remade := !m.Created.Equal(created); last < m.Last || remade {
-		return nil, &RegressedError{Dir: dir, HighWater: m.Last, Last: last, Remade: remade}
+	if remade := !m.Created.Equal(s.Created); s.Last < m.Last || remade {
+		return nil, &RegressedError{Dir: dir, HighWater: m.Last, Last: s.Last, Remade: remade}
 	}
-	m.Last = last
-	return newHighWater(dir, m)
+	if want, ok := m.expected(s.Last); ok && s.Messages < want {
+		return nil, &RegressedError{Dir: dir, HighWater: m.Last, Last: s.Last, Missing: want - s.Messages}
+	}
+	return newHighWater(dir, m, s, m.Generation)
 }
 
 // AcceptLoss takes a regressed store as it is and raises its generation, so that no
 // fence given before the loss is taken for one given after it.
-func AcceptLoss(dir string, created time.Time, last events.Sequence) (*HighWater, error) {
-	m, err := readMark(dir)
-	if err != nil {
+func AcceptLoss(dir string, s State) (*HighWater, error) {
+	m, err := ReadMark(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return newHighWater(dir, mark{Created: created, Last: last, Generation: m.Generation + 1})
+	return newHighWater(dir, m, s, max(m.Generation, 1)+1)
 }
 
-func readMark(dir string) (mark, error) {
-	var m mark
-	b, err := os.ReadFile(filepath.Join(dir, highWaterFile))
+// ReadMark returns what the high-water file of a bus directory says; without a file an
+// error wrapping fs.ErrNotExist.
+func ReadMark(dir string) (Mark, error) {
+	var m Mark
+	path := filepath.Join(dir, highWaterFile)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return m, fmt.Errorf("read high-water mark: %w", err)
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return m, fmt.Errorf("read high-water mark %s, which a backup may have whole: %w", filepath.Join(dir, highWaterFile), err)
+		return m, fmt.Errorf("%w: %s: %w", ErrBadMark, path, err)
 	}
 	if m.Generation == 0 {
-		return m, fmt.Errorf("read high-water mark %s: it names no generation; restore it from a backup", filepath.Join(dir, highWaterFile))
+		return m, fmt.Errorf("%w: %s: it names no generation", ErrBadMark, path)
 	}
 	return m, nil
 }
 
-func newHighWater(dir string, m mark) (*HighWater, error) {
-	h := &HighWater{path: filepath.Join(dir, highWaterFile), created: m.Created, gen: m.Generation, logger: slog.Default()}
-	h.last.Store(uint64(m.Last))
-	return h, h.save()
+// ErrBadMark means that the high-water file is damaged: what the store once held is not
+// known.
+var ErrBadMark = errors.New("the high-water mark cannot be read; restore it from a backup, or remove it to take the store as it is")
+
+// newHighWater goes on from before. A disk that is full must not keep a store from being
+// read: the mark on it is lower than the truth then, which is no lie.
+func newHighWater(dir string, before Mark, s State, generation uint64) (*HighWater, error) {
+	h := &HighWater{
+		path: filepath.Join(dir, highWaterFile), created: s.Created, gen: generation, logger: slog.Default(),
+		saved: before, base: s,
+	}
+	h.last.Store(uint64(s.Last))
+	err := h.save()
+	if full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); full && before.Generation == generation {
+		h.logger.Warn("the high-water mark stays behind: the disk is full", "path", h.path)
+		return h, nil
+	}
+	return h, err
 }
 
 // Generation of the store, from 1; it rises when a loss is accepted.
@@ -131,10 +176,8 @@ func (h *HighWater) Run(ctx context.Context) {
 		case <-tick.C:
 		case <-ctx.Done():
 		}
-		if h.last.Load() != h.saved {
-			if err := h.save(); err != nil {
-				h.logger.Error("keep the high-water mark", "error", err)
-			}
+		if err := h.save(); err != nil {
+			h.logger.Error("keep the high-water mark", "error", err)
 		}
 		if ctx.Err() != nil {
 			return
@@ -142,9 +185,21 @@ func (h *HighWater) Run(ctx context.Context) {
 	}
 }
 
-// save replaces the file, so that a kill leaves the old or the new one.
+// save replaces the file if it says something else, so that a kill leaves the old or the
+// new one.
 func (h *HighWater) save() error {
-	m := mark{Created: h.created, Last: events.Sequence(h.last.Load()), Generation: h.gen}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.saveLocked()
+}
+
+func (h *HighWater) saveLocked() error {
+	m := Mark{Created: h.created, Last: events.Sequence(h.last.Load()), Generation: h.gen, Purging: h.purges > 0}
+	messages := h.base.Messages + uint64(max(m.Last, h.base.Last)-h.base.Last)
+	m.Messages = &messages
+	if m.same(h.saved) {
+		return nil
+	}
 	b, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode high-water mark: %w", err)
@@ -152,8 +207,39 @@ func (h *HighWater) save() error {
 	if err := replaceFile(h.path, append(b, '\n')); err != nil {
 		return fmt.Errorf("write high-water mark: %w", err)
 	}
-	h.saved = uint64(m.Last)
+	h.saved = m
 	return nil
+}
+
+func (m Mark) same(o Mark) bool {
+	return m.Created.Equal(o.Created) && m.Last == o.Last && m.Generation == o.Generation && m.Purging == o.Purging &&
+		o.Messages != nil && *m.Messages == *o.Messages
+}
+
+// Purging tells that messages are about to be removed on purpose. It returns when the
+// file says so; the removal may begin then. [HighWater.Purged] ends it.
+func (h *HighWater) Purging() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.purges++
+	if h.saved.Purging {
+		return nil
+	}
+	if err := h.saveLocked(); err != nil {
+		h.purges--
+		return err
+	}
+	return nil
+}
+
+// Purged tells that a removal has ended and how the log is now. The file follows within
+// a second.
+func (h *HighWater) Purged(s State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.purges--
+	h.base = s
+	h.Note(s.Last)
 }
 
 // replaceFile writes path anew so that after a crash of process or machine it has the

@@ -16,10 +16,15 @@ import (
 
 var made = time.Date(2026, 12, 1, 10, 0, 0, 123456789, time.UTC)
 
+// stateAt is a log of which nothing was ever removed.
+func stateAt(last events.Sequence) sessionlog.State {
+	return sessionlog.State{Created: made, Last: last, Messages: uint64(last)}
+}
+
 // reopen opens the mark in dir for a store that is at last.
 func reopen(t *testing.T, dir string, last events.Sequence) *sessionlog.HighWater {
 	t.Helper()
-	h, err := sessionlog.OpenHighWater(dir, made, last)
+	h, err := sessionlog.OpenHighWater(dir, stateAt(last))
 	if err != nil {
 		t.Fatalf("open high-water mark with the store at %d: %v", last, err)
 	}
@@ -56,7 +61,7 @@ func TestHighWater(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			reopen(t, dir, tc.before)
-			h, err := sessionlog.OpenHighWater(dir, tc.created, tc.after)
+			h, err := sessionlog.OpenHighWater(dir, sessionlog.State{Created: tc.created, Last: tc.after, Messages: uint64(tc.after)})
 			if tc.want == nil {
 				if err != nil || h.Generation() != 1 {
 					t.Fatalf("OpenHighWater: %v", err)
@@ -82,7 +87,7 @@ func TestAcceptingALossRaisesTheGeneration(t *testing.T) {
 	dir := t.TempDir()
 	reopen(t, dir, 10)
 	for want := uint64(2); want < 5; want++ {
-		h, err := sessionlog.AcceptLoss(dir, made, events.Sequence(10-want))
+		h, err := sessionlog.AcceptLoss(dir, stateAt(events.Sequence(10-want)))
 		if err != nil || h.Generation() != want {
 			t.Fatalf("AcceptLoss: generation %d, %v; want %d", h.Generation(), err, want)
 		}
@@ -97,7 +102,7 @@ func TestTheMarkFollowsTheLog(t *testing.T) {
 	dir := t.TempDir()
 	refuses := func(last events.Sequence) bool {
 		t.Helper()
-		_, err := sessionlog.OpenHighWater(dir, made, last)
+		_, err := sessionlog.OpenHighWater(dir, stateAt(last))
 		return errors.As(err, new(*sessionlog.RegressedError))
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +138,7 @@ func TestADamagedMarkIsNotANewStore(t *testing.T) {
 			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := sessionlog.OpenHighWater(dir, made, 10); err == nil || !strings.Contains(err.Error(), path) {
+			if _, err := sessionlog.OpenHighWater(dir, stateAt(10)); err == nil || !strings.Contains(err.Error(), path) {
 				t.Errorf("OpenHighWater: %v, want an error that names %s", err, path)
 			}
 		})
@@ -148,7 +153,47 @@ func TestWhatAKillLeftBesideTheMarkIsHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	reopen(t, dir, 12)
-	if _, err := sessionlog.OpenHighWater(dir, made, 11); !errors.As(err, new(*sessionlog.RegressedError)) {
+	if _, err := sessionlog.OpenHighWater(dir, stateAt(11)); !errors.As(err, new(*sessionlog.RegressedError)) {
 		t.Errorf("OpenHighWater: %v, want the mark at 12", err)
+	}
+}
+
+func TestMessagesThatAreGoneBelowTheMarkAreMissedUnlessTheyWereRemovedOnPurpose(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name           string
+		begun, counted int    // removals
+		messages       uint64 // of 12
+		missing        uint64
+	}{
+		{name: "all are there", messages: 12},
+		{name: "two are gone", messages: 10, missing: 2},
+		{name: "two are gone that were removed and counted again", begun: 1, counted: 1, messages: 10},
+		{name: "two are gone besides those that were removed", begun: 1, counted: 1, messages: 8, missing: 2},
+		{name: "a kill while they were being removed says nothing", begun: 1, messages: 3},
+		{name: "one of two removals still runs at the kill", begun: 2, counted: 1, messages: 3},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			h := reopen(t, dir, 10)
+			for range tc.begun {
+				if err := h.Purging(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range tc.counted {
+				h.Purged(sessionlog.State{Created: made, Last: 10, Messages: 8})
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			h.Run(ctx) // writes the file once more
+			_, err := sessionlog.OpenHighWater(dir, sessionlog.State{Created: made, Last: 12, Messages: tc.messages})
+			var regressed *sessionlog.RegressedError
+			if tc.missing == 0 && err != nil || tc.missing > 0 && (!errors.As(err, &regressed) || regressed.Missing != tc.missing) {
+				t.Errorf("a log of 12 sequences with %d messages: %v; want %d missed", tc.messages, err, tc.missing)
+			}
+		})
 	}
 }

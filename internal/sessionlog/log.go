@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -66,6 +67,9 @@ type Log struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
 	name   string
+	marks  *HighWater // told of removals; nil for none
+
+	counting sync.Mutex
 }
 
 // Open returns the log of the bus on a connection with full rights. The stream must
@@ -161,8 +165,10 @@ func (l *Log) Last(ctx context.Context, subject string) (Stored, error) {
 
 // Clear removes all messages of a subject.
 func (l *Log) Clear(ctx context.Context, subject string) error {
-	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
-		return fmt.Errorf("clear %s: %w", subject, err)
-	}
-	return nil
+	return l.counted(ctx, func() error {
+		if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+			return fmt.Errorf("clear %s: %w", subject, err)
+		}
+		return nil
+	})
 }
