@@ -226,6 +226,35 @@ func TestJavaScriptLivesOnHTTP(t *testing.T) {
 	}
 }
 
+// TestAHostOverHTTPKeepsItsSessionWhenTheBusAndItsEdgeBeginAnew kills both in one process:
+// the host begins again and goes on under the same fence.
+func TestAHostOverHTTPKeepsItsSessionWhenTheBusAndItsEdgeBeginAnew(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	args := []string{"up", "--dir", b.store(), "--api", freeAddr(t)}
+	bus, _ := b.startOpen(nil, "bus", args...)
+	a := b.apiOf(bus, b.store())
+	gw, host := a.token("web", events.RoleGateway), a.token("agent", events.RoleHost)
+	asked[events.Registered](a, gw, "POST", "/v1/sessions", `{"names":{"gateway_session_key":"js:1"},"policy":{"hosts":["edge-host"]}}`)
+	a.js("host.mjs", host)
+	answered := func(text, want string) {
+		t.Helper()
+		id := a.say(gw, "js:1", text).ID
+		b.await("an answer to "+text, 40*time.Second, func() bool {
+			r := asked[events.Receipt](a, gw, "GET", "/v1/receipts/"+string(id), "")
+			return r.State == events.StateSettled && asked[events.TurnView](a, gw, "GET", "/v1/turns/"+string(r.Turn), "").Reply == want
+		})
+	}
+	answered("one", "ONE")
+	bus.kill()
+	b.startOpen(nil, "bus", args...)
+	answered("two", "TWO")
+	record := b.run("bus", "replay", "js:1", "--dir", b.store())
+	if n := strings.Count(record, "session.attached"); n != 1 || strings.Contains(record, "session.detached") {
+		t.Errorf("the session was attached %d times:\n%s", n, record)
+	}
+}
+
 // TestTheOpenAPIDocumentIsValid asks a validator of others.
 func TestTheOpenAPIDocumentIsValid(t *testing.T) {
 	t.Parallel()
