@@ -11,13 +11,17 @@ import (
 )
 
 // executor runs one in a target named local until the test ends.
-func (e *edge) executor() {
+func (e *edge) executor(change ...func(*events.TargetSpec)) {
 	e.t.Helper()
+	spec := events.TargetSpec{Name: "local", Kind: "terminal", Cwd: e.t.TempDir(), Shell: "/bin/sh"}
+	for _, f := range change {
+		f(&spec)
+	}
 	c := e.connect("ex", events.RoleExecutor)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- execution.Run(ctx, c, execution.Config{Target: events.TargetSpec{Name: "local", Kind: "terminal", Cwd: e.t.TempDir(), Shell: "/bin/sh"}})
+		done <- execution.Run(ctx, c, execution.Config{Target: spec})
 	}()
 	e.t.Cleanup(func() {
 		cancel()

@@ -73,7 +73,7 @@ func Document() ([]byte, error) {
 		{Key: "info", Value: yaml.MapSlice{
 			{Key: "title", Value: "Keryx"},
 			{Key: "version", Value: "1"},
-			{Key: "description", Value: "The HTTP edge of the session bus. Made from the table of routes by `go test ./internal/httpapi -run TestOpenAPI_is -update`; do not edit. " +
+			{Key: "description", Value: "The HTTP edge of the session bus. Made from the table of routes by `go generate ./schemas`; do not edit. " +
 				"Most routes send one command; what its fields mean is in the schema beside this file. A token of a role that is not among x-keryx-roles is refused."},
 		}},
 		{Key: "servers", Value: []any{yaml.MapSlice{{Key: "url", Value: "http://127.0.0.1"}, {Key: "description", Value: "The address that `bus up` prints."}}}},

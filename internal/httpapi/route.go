@@ -52,7 +52,7 @@ func (rt *route) allowed() []events.Role {
 func table() []route {
 	var all []route
 	for _, group := range [][]route{
-		sessionRoutes(), messageRoutes(), turnRoutes(), eventRoutes(), execRoutes(), leaseRoutes(), hostRoutes(),
+		sessionRoutes(), messageRoutes(), turnRoutes(), eventRoutes(), execRoutes(), approvalRoutes(), leaseRoutes(), hostRoutes(),
 	} {
 		all = append(all, group...)
 	}
@@ -82,6 +82,7 @@ func sessionRoutes() []route {
 		show,
 		post("/v1/sessions/{to}/aliases", "aliasSession", events.CmdSessionAlias, "Give a session more names"),
 		post("/v1/sessions/{to}/reset", "resetSession", events.CmdSessionReset, "End the epoch and begin the next; a running turn is interrupted first").lasting(),
+		post("/v1/sessions/{to}/policy", "setPolicy", events.CmdSessionPolicy, "Change what a session asks for"),
 		post("/v1/sessions/{to}/finalize", "finalizeSession", events.CmdSessionFinalize, "End the epoch; a running turn is interrupted first").lasting(),
 	}
 }
@@ -107,10 +108,24 @@ func turnRoutes() []route {
 	}
 }
 
+func approvalRoutes() []route {
+	return []route{
+		get("/v1/approvals", "listApprovals", events.CmdApprovalList, "List what waits for somebody's word"),
+		get("/v1/approvals/{approval}", "showApproval", events.CmdApprovalShow, "Show an approval with the action that it is about"),
+		post("/v1/approvals/{approval}/grant", "grantApproval", events.CmdApprovalGrant, "Approve one action, once; the first answer wins"),
+		post("/v1/approvals/{approval}/deny", "denyApproval", events.CmdApprovalDeny, "Refuse one action; the first answer wins"),
+		post("/v1/sessions/{session}/questions", "askPolicy", events.CmdPolicyAsk, "Ask whether a tool may run; the answer is the verdict").lasting(),
+		get("/v1/sessions/{session}/questions/{question}", "showQuestion", events.CmdPolicyShow, "Show a question and its verdict"),
+	}
+}
+
 func leaseRoutes() []route {
 	return []route{
 		get("/v1/targets", "listTargets", events.CmdTargetList, "List the places to run"),
 		get("/v1/targets/{name}", "selectTarget", events.CmdTargetSelect, "Pin a target as it is now; nothing is started"),
+		post("/v1/targets/{name}/control", "controlTarget", events.CmdTargetControl, "Take over who may type into a target, or give it back"),
+		post("/v1/targets/{name}/detach", "detachTarget", events.CmdTargetDetach, "Give up a session's claim on an exclusive target"),
+		post("/v1/leases/revoke", "revokeLease", events.CmdLeaseRevoke, "Take a lease away from its holder"),
 		get("/v1/leases", "listLeases", events.CmdLeaseList, "List the leases on record"),
 		post("/v1/leases/acquire", "acquireLease", events.CmdLeaseAcquire, "Acquire the lease of a gateway account"),
 		post("/v1/leases/renew", "renewLeases", events.CmdLeaseRenew, "Renew leases"),
