@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -127,6 +128,30 @@ func (g *global) printTokens(cmd *cobra.Command, all []events.TokenView) error {
 	return t.Close()
 }
 
+// tokenArg completes a token that can be revoked. A bus that cannot be reached completes
+// nothing.
+func (g *global) tokenArg(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeWithin)
+	defer cancel()
+	var found []string
+	err := g.bus.With(ctx, slog.New(slog.DiscardHandler), func(c *client.Conn) error {
+		all, err := c.Tokens(ctx)
+		for _, v := range all {
+			if v.State == events.TokenUsable && strings.HasPrefix(string(v.Name), prefix) {
+				found = append(found, string(v.Name)+"\t"+string(v.Role))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveError
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
 func newTokenRevoke(g *global) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
@@ -134,6 +159,8 @@ func newTokenRevoke(g *global) *cobra.Command {
 		Short:   "End a token for good; streams that it opened are cut",
 		Example: `  bus token revoke web --reason 'the laptop is lost'`,
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: g.tokenArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.connected(cmd, func(ctx context.Context, c *client.Conn) error {
 				v, err := c.RevokeToken(ctx, events.TokenName(args[0]), reason)

@@ -64,6 +64,13 @@ func TestCloudEventsComeInInEveryModeOnce(t *testing.T) {
 	if a, b := unmarshal[events.Receipt](t, string(first.body)), unmarshal[events.Receipt](t, string(again.body)); again.status != 200 || a.ID != b.ID {
 		t.Errorf("the same event, structured: %d %s; binary it was %s", again.status, again.body, first.body)
 	}
+	charset, err := cehttp.NewHTTPRequestFromEvent(ctx, e.url+"/v1/events", one)
+	if err == nil {
+		charset.Header.Set("Content-Type", "application/json; charset=utf-8") // as other SDKs say it
+	}
+	if third := e.post(charset, err); unmarshal[events.Receipt](t, string(third.body)).ID != unmarshal[events.Receipt](t, string(first.body)).ID {
+		t.Errorf("the same event with another content type: %d %s", third.status, third.body)
+	}
 	batch, err := cehttp.NewHTTPRequestFromEvents(ctx, e.url+"/v1/events", []cloudevent.Event{one, ce("2", "web:1", "two"), ce("3", "nobody", 3), ce("4", "", 4)})
 	got := e.post(batch, err)
 	type one4 struct {
