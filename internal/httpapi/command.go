@@ -106,7 +106,7 @@ func (c *call) answer(body []byte) error {
 	h := c.w.Header()
 	h.Set("Content-Type", mediaJSON)
 	h.Set("Cache-Control", "no-store")
-	c.writeBy(time.Now().Add(c.s.cfg.WriteTime))
+	c.s.writeSoon(c.w)
 	_, _ = c.w.Write(body) // a caller that has gone needs no answer
 	return nil
 }
@@ -117,10 +117,6 @@ func (c *call) answerWith(v any) error {
 		return fmt.Errorf("encode an answer: %w", err)
 	}
 	return c.answer(body)
-}
-
-func (c *call) writeBy(t time.Time) {
-	_ = http.NewResponseController(c.w).SetWriteDeadline(t) // fails only for what cannot be slow
 }
 
 // data gathers the command's fields from the body, the path and the query.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -66,6 +67,11 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.problem(w, p, p.Status)
 }
 
+// writeSoon bounds the writes of one answer, whose caller may not read.
+func (s *Server) writeSoon(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.cfg.WriteTime)) // fails only for what cannot be slow
+}
+
 func (s *Server) problem(w http.ResponseWriter, p problem, status int) {
 	p.Status = status
 	body, err := events.MarshalData(p)
@@ -81,6 +87,7 @@ func (s *Server) problem(w http.ResponseWriter, p problem, status int) {
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(retryAfter))
 	}
+	s.writeSoon(w)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a caller that has gone needs no answer
 }
