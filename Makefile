@@ -6,7 +6,7 @@ LINT          := tools/bin/golangci-lint
 TEST_TIMEOUT  ?= 10m
 
 .DEFAULT_GOAL := all
-.PHONY: all build lint test tools unit fmt generate clean help
+.PHONY: all build lint test tools unit bench fmt generate clean help
 
 all: build test ## build, lint and test (the default)
 
@@ -24,6 +24,15 @@ tools: ## get what the tests need beyond Go, where it is missing
 
 unit: tools ## run all tests with the race detector, without the linters
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+
+# Add packages here, and rows in internal/benchreport/make.
+BENCHES := 'Terminal|ExecToFirstByte|KeyToEcho'
+
+bench: ## compare with doing the same without Keryx, into docs/bench.md
+	@mkdir -p bin
+	$(GO) test -run '^$$' -bench $(BENCHES) -benchtime 1s -p 1 ./internal/process ./internal/execution > bin/bench.txt
+	$(GO) run ./internal/benchreport/make < bin/bench.txt > docs/bench.md
+	@cat docs/bench.md
 
 fmt: $(LINT) ## rewrite files as the formatters want them
 	$(LINT) fmt ./...
