@@ -285,7 +285,7 @@ func TestTwoAuthorityProcessesUnderFaultsWriteEachStepOnce(t *testing.T) {
 			standby.signal(t, syscall.SIGCONT)
 		}
 		awaitWord(t, standby.stands, 10*time.Second)
-		for deadline := time.After(5 * time.Second); tr.n.Load() == answered; pause(5 * time.Millisecond) {
+		for deadline := time.After(20 * time.Second); tr.n.Load() == answered; pause(5 * time.Millisecond) {
 			select {
 			case <-deadline:
 				t.Fatal("nothing is answered after the takeover")
