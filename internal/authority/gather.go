@@ -48,6 +48,7 @@ type commit struct {
 	messages  []sessionlog.Message
 	done      chan struct{} // closed when the rest is set
 	alone     bool          // to be appended by its own lane, which is counted
+	refused   bool          // was in a batch that was refused: not to be in another
 	sequences []events.Sequence
 	err       error
 }
@@ -101,23 +102,29 @@ func (g *gatherer) leave() {
 	g.next()
 }
 
-// next lets go what waits: together if there is enough, else one by one.
+// next lets go what waits: together if there is enough, else one by one. Those of a
+// refused batch are at the head, and go one by one too: the server takes 50 batches at
+// once, and what one lane appends may be a batch of its own.
 func (g *gatherer) next() {
 	if g.batch {
 		return
 	}
-	if len(g.waiting) >= gatherFrom {
-		members := g.gather()
-		g.batch = g.start(func() { g.commit(members) })
-		if g.batch {
-			return
-		}
-		g.waiting = append(members, g.waiting...) // the term is over: each sees so by itself
-	}
-	for len(g.waiting) > 0 && g.singles < singlesAtOnce {
+	few := len(g.waiting) < gatherFrom
+	for len(g.waiting) > 0 && g.singles < singlesAtOnce && (few || g.waiting[0].refused) {
 		g.alone(g.waiting[0])
 		g.waiting = g.waiting[1:]
 	}
+	if len(g.waiting) < gatherFrom || g.waiting[0].refused {
+		return
+	}
+	members := g.gather()
+	if g.batch = g.start(func() { g.commit(members) }); g.batch {
+		return
+	}
+	for _, c := range append(members, g.waiting...) { // the term is over: each sees so by itself
+		g.alone(c)
+	}
+	g.waiting = nil
 }
 
 // alone lets the lane of c append it. Callers hold mu.
@@ -155,12 +162,15 @@ func (g *gatherer) commit(members []*commit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.batch = false
-	refused := err != nil && !errors.Is(err, sessionlog.ErrUnknownResult)
-	for _, c := range members {
-		if refused {
-			g.alone(c)
-			continue
+	if err != nil && !errors.Is(err, sessionlog.ErrUnknownResult) {
+		for _, c := range members {
+			c.refused = true
 		}
+		g.waiting = append(members, g.waiting...)
+		g.next()
+		return
+	}
+	for _, c := range members {
 		if c.err = err; err == nil {
 			c.sequences, sequences = sequences[:len(c.messages)], sequences[len(c.messages):]
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,11 +23,16 @@ type slowLog struct {
 	stored  map[string]events.Sequence
 	batches []int // sizes
 	unknown bool  // of every batch
+
+	now  atomic.Int64 // single appends in flight
+	most int
 }
 
 var errStale = &sessionlog.SequenceError{Last: 2}
 
 func (l *slowLog) Append(_ context.Context, m sessionlog.Message) (events.Sequence, error) {
+	l.enter()
+	defer l.now.Add(-1)
 	time.Sleep(time.Millisecond) //nolint:forbidigo // inside synctest
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,6 +42,12 @@ func (l *slowLog) Append(_ context.Context, m sessionlog.Message) (events.Sequen
 	l.last++
 	l.stored[m.Subject] = l.last
 	return l.last, nil
+}
+
+func (l *slowLog) enter() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most = max(l.most, int(l.now.Add(1)))
 }
 
 func (l *slowLog) AppendBatch(_ context.Context, ms []sessionlog.Message) ([]events.Sequence, error) {
@@ -141,6 +153,9 @@ func TestAStaleMemberRefusesTheBatchAndOnlyItself(t *testing.T) {
 		}
 		if len(l.stored) != n-1 {
 			t.Errorf("%d commits are stored, want %d", len(l.stored), n-1)
+		}
+		if l.most > 20 { // the server takes 50 batches at once, of two authorities
+			t.Errorf("%d went singly at once", l.most)
 		}
 	})
 }

@@ -37,6 +37,7 @@ const (
 	errStorageExceeded   = 10047
 	errTooManyRequests   = 10167
 	errTooManyBatches    = 10210
+	errBatchIncomplete   = 10176 // its first message met too many batches
 )
 
 // storeClosed is how the server says, under the code of a full store, that it is
@@ -150,7 +151,7 @@ func translate(e *jetstream.APIError) error {
 			return events.Errorf(events.CodeUnavailable, "the store is closed")
 		}
 		return events.Errorf(events.CodeStoreFull, "the store took nothing: %s", e.Description)
-	case errTooManyRequests, errTooManyBatches:
+	case errTooManyRequests, errTooManyBatches, errBatchIncomplete:
 		return events.Errorf(events.CodeUnavailable, "the server is busy: %s", e.Description)
 	}
 	return e
