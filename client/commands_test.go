@@ -104,6 +104,7 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 	fence := events.Fence{Generation: 1, Sequence: 2}
 	sel := events.Selection{Target: "local", Generation: 1, Executor: "exec", Instance: conn.Instance()}
 	sum := strings.Repeat("0", 64)
+	run := events.RunID(events.NewID())
 	for name, send := range map[string]func() error{
 		"register": func() error {
 			_, err := conn.Register(ctx, events.Names{GatewaySessionKey: "k"}, events.Policy{})
@@ -158,6 +159,34 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 		},
 		"register target": func() error {
 			_, err := conn.RegisterTarget(ctx, events.TargetSpec{Name: "local", Kind: "terminal"}, fence)
+			return err
+		},
+		"add package": func() error {
+			_, err := conn.AddPackage(ctx, events.Package{
+				Key: "hello-3f9a8b7c12de", Revision: events.Revision(sum), Name: "Hello", Version: "1", Source: "s", Dir: "/d",
+				Files: []events.PackageFile{{Path: "f", SHA256: sum}},
+			}, true)
+			return err
+		},
+		"enable package":  func() error { _, err := conn.EnablePackages(ctx, "hello"); return err },
+		"disable package": func() error { _, err := conn.DisablePackages(ctx, "hello"); return err },
+		"remove package":  func() error { _, err := conn.RemovePackages(ctx, "hello"); return err },
+		"packages":        func() error { _, err := conn.Packages(ctx, "k"); return err },
+		"plan setup": func() error {
+			_, err := conn.PlanSetup(ctx, events.PlanSetup{Package: "hello", Target: "local", To: "k"})
+			return err
+		},
+		"consent": func() error {
+			_, err := conn.ConsentSetup(ctx, events.ConsentSetup{Run: run, Revision: events.Revision(sum)})
+			return err
+		},
+		"run setup":    func() error { _, err := conn.RunSetup(ctx, run, events.Revision(sum)); return err },
+		"cancel setup": func() error { _, err := conn.CancelSetup(ctx, run, "r"); return err },
+		"show setup":   func() error { _, err := conn.Setup(ctx, run); return err },
+		"setups":       func() error { _, err := conn.Setups(ctx, events.SetupList{Package: "hello"}); return err },
+		"progress":     func() error { return conn.ReportProgress(ctx, events.SetupProgressed{Run: run}) },
+		"setup ended": func() error {
+			_, err := conn.ReportSetupEnded(ctx, events.ReportSetupEnded{Run: run, Code: events.CodeSetupFailed})
 			return err
 		},
 		"withdraw target": func() error { return conn.WithdrawTarget(ctx, "local", "r") },

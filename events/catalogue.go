@@ -1,5 +1,7 @@
 package events
 
+import "slices"
+
 // Class says what an entry of the catalogue is.
 type Class string
 
@@ -21,8 +23,9 @@ type Entry struct {
 	Roles []Role
 	// Read is true for commands that change nothing.
 	Read bool
-	// Profile is true for events of the scope _profile; others are a session's.
-	Profile bool
+	// Profile is true for events of the scope _profile, Run for those of a setup run's
+	// scope; others are a session's.
+	Profile, Run bool
 }
 
 func fresh[T any]() any { return new(T) }
@@ -43,8 +46,10 @@ func read[T, A any](t Type) Entry {
 
 // Catalogue returns every type in use, events first.
 func Catalogue() []Entry {
-	return append(eventEntries(), commandEntries()...)
+	return slices.Concat(eventEntries(), packageEntries(), allCommands())
 }
+
+func allCommands() []Entry { return append(commandEntries(), packageCommands()...) }
 
 func eventEntries() []Entry {
 	return []Entry{
@@ -198,7 +203,7 @@ func indexByType() map[Type]Entry {
 
 func indexCommands() map[string]Entry {
 	m := make(map[string]Entry)
-	for _, e := range commandEntries() {
+	for _, e := range allCommands() {
 		m[e.Type.Short()] = e
 	}
 	return m

@@ -32,7 +32,7 @@ must bear unknown fields and types; commands with an unknown field are refused.
 | ` + "`id`" + ` | a ULID; the same command sent again has the same id and gets the first answer |
 | ` + "`source`" + ` | ` + "`/profiles/<profile>/principals/<principal>`" + ` |
 | ` + "`type`" + ` | see below |
-| ` + "`subject`" + ` | the scope: a session's id, or ` + "`_profile`" + ` |
+| ` + "`subject`" + ` | the scope: a session's id, ` + "`_profile`" + `, or ` + "`setup-<run>`" + ` |
 | ` + "`time`" + ` | an event's is set by the authority and never less than that of the event before in its scope |
 | ` + "`dataschema`" + ` | ` + "`urn:keryx:schema:<type>`" + ` |
 | ` + "`datacontenttype`" + ` | ` + "`application/json`" + ` |
@@ -90,6 +90,9 @@ func eventTables(t *testing.T, b *strings.Builder) {
 			scope := "session"
 			if e.Profile {
 				scope = "`_profile`"
+			}
+			if e.Run {
+				scope = "`setup-<run>`"
 			}
 			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", link(string(e.Type)), meaning(t, string(e.Type)), scope, fields(e.New()))
 		}

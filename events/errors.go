@@ -23,6 +23,12 @@ const (
 	CodeUnknownTarget       Code = "unknown_target"
 	CodeUnknownLease        Code = "unknown_lease"
 	CodeUnknownToken        Code = "unknown_token"
+	CodeUnknownPackage      Code = "unknown_package"
+	CodeUnknownRun          Code = "unknown_run"
+	CodeNoConsent           Code = "no_consent"
+	CodeRevisionChanged     Code = "revision_changed"
+	CodeSetupFailed         Code = "setup_failed"
+	CodeNotInEffect         Code = "not_in_effect"
 	CodeAmbiguousName       Code = "ambiguous_name"
 	CodeNameTaken           Code = "name_taken"
 	CodeUnauthenticated     Code = "unauthenticated"
@@ -101,6 +107,12 @@ func Codes() []CodeInfo {
 		{CodeUnknownTarget, "no executor has registered this target", true, true, 404},
 		{CodeUnknownLease, "nobody holds this lease", false, true, 404},
 		{CodeUnknownToken, "the profile has no token of this name", false, true, 404},
+		{CodeUnknownPackage, "the profile has no package of this key or name", false, true, 404},
+		{CodeUnknownRun, "the profile has no setup run of this id", false, true, 404},
+		{CodeNoConsent, "nobody consented to this revision of the setup; nothing was run", false, true, 403},
+		{CodeRevisionChanged, "what would run is not what was reviewed; nothing was run", false, true, 409},
+		{CodeSetupFailed, "the setup's own command failed; what was installed before is untouched", false, true, 422},
+		{CodeNotInEffect, "the package takes effect at the session's next epoch or attach", false, true, 409},
 		{CodeAmbiguousName, "the bare name means several sessions; use the session id", false, true, 409},
 		{CodeNameTaken, "the name is another's, and a name is given once", false, true, 409},
 		{CodeUnauthenticated, "no bearer token, or one that is unknown, expired or revoked", false, true, 401},

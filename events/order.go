@@ -19,5 +19,7 @@ func Orders() []OrderEntry {
 		{"keryx.order.control.v1", fresh[ControlOrder]},
 		{"keryx.order.release.v1", fresh[ReleaseOrder]},
 		{"keryx.order.question.v1", fresh[PolicyQuestion]},
+		{"keryx.order.setup.v1", fresh[SetupOrder]},
+		{"keryx.order.setupstop.v1", fresh[SetupStopOrder]},
 	}
 }

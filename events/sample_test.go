@@ -19,6 +19,7 @@ const (
 	anExec     = "01JEXEC0000000000000000000"
 	anApproval = "01JAPPR0VA0000000000000000"
 	aCommand   = "01JC0MMAND0000000000000000"
+	aRun       = "01JRVN00000000000000000000"
 	aDigest    = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 )
 
@@ -40,6 +41,11 @@ var samplesByType = map[reflect.Type]any{
 	reflect.TypeFor[events.FoundKind]():         events.FoundReceipt,
 	reflect.TypeFor[events.Redaction]():         events.RedactRules,
 	reflect.TypeFor[events.Profile]():           events.Profile("default"),
+	reflect.TypeFor[events.Profile]():           events.Profile("default"),
+	reflect.TypeFor[events.RunID]():             events.RunID(aRun),
+	reflect.TypeFor[events.PackageKey]():        events.PackageKey("hello-3f9a8b7c12de"),
+	reflect.TypeFor[events.Revision]():          events.Revision(aDigest),
+	reflect.TypeFor[events.SetupState]():        events.SetupStateRunning,
 	reflect.TypeFor[events.TargetName]():        events.TargetName("local"),
 	reflect.TypeFor[events.TokenName]():         events.TokenName("ci"),
 	reflect.TypeFor[events.GatewaySessionKey](): events.GatewaySessionKey("cli:local"),
@@ -101,6 +107,8 @@ var samplesByName = map[string]any{
 	"policy_revision": "5f3c9e0a1b2d4c6e", "why": "the policy of target local", "stdin_bytes": 6, "tool": "bash",
 	"offset": 4096, "redacted": 1, "content": aDigest, "schemas": aDigest,
 	"events": 20, "chunks": 3, "id": aReceipt,
+	"dir": "/srv/packages/hello", "version": "1.2.0", "needs": "tar", "help": "say hello", "packages": "hello",
+	"step": 2, "total": 5, "percent": 40, "malformed": 1, "package": "hello",
 	"path": "/to", "details": map[string]string{"host": "shell"},
 }
 

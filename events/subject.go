@@ -129,6 +129,9 @@ const (
 	ExecStop    ExecVerb = "stop"
 	ExecControl ExecVerb = "control"
 	ExecRelease ExecVerb = "release"
+	// Setups are told to the executor that has the target.
+	ExecSetup     ExecVerb = "setup"
+	ExecSetupStop ExecVerb = "setupstop"
 )
 
 // HostSubject returns kx.host.<profile>.<principal>.<instance>.<verb>.

@@ -29,6 +29,10 @@ type TargetSpec struct {
 	PerSession bool `json:"per_session,omitempty"`
 	// OnLeaseLoss: absent means kill for an exclusive target, keep for another.
 	OnLeaseLoss OnLeaseLoss `json:"on_lease_loss,omitempty"`
+	// Home is where the executor installs packages of the profile. Empty: it does not.
+	Home string `json:"home,omitempty"`
+	// Package is whose target it is; absent for the executor's own.
+	Package *PackageRef `json:"package,omitempty"`
 	// Limits bound each command with all that it starts. Absent: none.
 	Limits *TargetLimits `json:"limits,omitempty"`
 }

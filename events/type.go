@@ -181,3 +181,36 @@ const (
 	CmdImportEnd   Type = "keryx.cmd.import.end.v1"
 	CmdImportList  Type = "keryx.cmd.import.list.v1"
 )
+
+// The types of events and commands about packages and their setup.
+const (
+	TypePackageAdded    Type = "keryx.package.added.v1"
+	TypePackageEnabled  Type = "keryx.package.enabled.v1"
+	TypePackageDisabled Type = "keryx.package.disabled.v1"
+	TypePackageRemoved  Type = "keryx.package.removed.v1"
+
+	TypeSetupPlanned         Type = "keryx.setup.planned.v1"
+	TypeSetupConsented       Type = "keryx.setup.consented.v1"
+	TypeSetupStarted         Type = "keryx.setup.started.v1"
+	TypeSetupProgressed      Type = "keryx.setup.progressed.v1"
+	TypeSetupSucceeded       Type = "keryx.setup.succeeded.v1"
+	TypeSetupFailed          Type = "keryx.setup.failed.v1"
+	TypeSetupCancelRequested Type = "keryx.setup.cancel_requested.v1"
+	TypeSetupCancelled       Type = "keryx.setup.cancelled.v1"
+	TypeSetupNotified        Type = "keryx.setup.notified.v1"
+
+	CmdPackageAdd     Type = "keryx.cmd.package.add.v1"
+	CmdPackageEnable  Type = "keryx.cmd.package.enable.v1"
+	CmdPackageDisable Type = "keryx.cmd.package.disable.v1"
+	CmdPackageRemove  Type = "keryx.cmd.package.remove.v1"
+	CmdPackageList    Type = "keryx.cmd.package.list.v1"
+
+	CmdSetupPlan           Type = "keryx.cmd.setup.plan.v1"
+	CmdSetupConsent        Type = "keryx.cmd.setup.consent.v1"
+	CmdSetupRun            Type = "keryx.cmd.setup.run.v1"
+	CmdSetupCancel         Type = "keryx.cmd.setup.cancel.v1"
+	CmdSetupShow           Type = "keryx.cmd.setup.show.v1"
+	CmdSetupList           Type = "keryx.cmd.setup.list.v1"
+	CmdSetupReportProgress Type = "keryx.cmd.setup.report_progress.v1"
+	CmdSetupReportEnded    Type = "keryx.cmd.setup.report_ended.v1"
+)

@@ -76,10 +76,10 @@ func (t *term) noticed(m sessionlog.Stored) error {
 	if err != nil {
 		return err
 	}
-	if scope == events.ScopeProfile {
+	if ofProfileLane(scope) {
 		l := t.profiles.get(p)
 		l.add(0, func(ctx context.Context) {
-			if _, err := l.refresh(ctx, ""); err != nil {
+			if err := l.refresh(ctx, scope); err != nil {
 				t.logger.Warn("read a profile anew", "profile", p, "error", err)
 			}
 		})
@@ -113,7 +113,7 @@ func (t *term) checkpoint(ctx context.Context) error {
 		t.sessions.touchAll()
 	}
 	c := snapshot.Change{
-		Through: through, Anchor: snapshot.Anchor(at), Profiles: t.knownProfiles(), Whole: whole,
+		Through: through, Anchor: snapshot.Anchor(at), Profiles: t.besideSessions(), Whole: whole,
 		Segments: t.sessions.takeChanged(), Names: t.sessions.takeNames(), IDs: t.sessions.ids.take(),
 	}
 	if err := t.index.Write(ctx, c); err != nil {
@@ -158,4 +158,13 @@ func (l *lane) saveSnapshot() {
 		l.snapped.Store(true)
 		l.t.sessions.touch(l.slot)
 	}
+}
+
+// besideSessions names what profiles have beside their sessions.
+func (t *term) besideSessions() []snapshot.Profile {
+	var out []snapshot.Profile
+	for p, l := range t.profiles.all() {
+		out = append(out, snapshot.Profile{Name: p, Scopes: l.scopes()})
+	}
+	return out
 }

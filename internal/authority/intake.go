@@ -24,6 +24,8 @@ type request struct {
 	reply  string
 	// actingFor is the token for which the caller sends this; empty for itself.
 	actingFor events.TokenName
+	// ask is the session that waits for a setup, for a plan that one waits for.
+	ask *events.SetupAsk
 	// confirmed is set once the log itself was asked for a session not in memory.
 	confirmed bool
 }

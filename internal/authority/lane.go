@@ -195,7 +195,7 @@ func (l *lane) command(req *request) (lifecycle.Command, error) {
 		}
 	}
 	if start, ok := req.data.(events.StartExec); ok {
-		if err := l.t.checkSelection(l.profile, l.id, start.Selection); err != nil {
+		if err := l.checkStart(start); err != nil {
 			if _, answered := l.state.Answer(req.id); !answered {
 				return cmd, err
 			}
@@ -203,6 +203,15 @@ func (l *lane) command(req *request) (lifecycle.Command, error) {
 	}
 	cmd.Via = l.via(req)
 	return cmd, l.outside(&cmd)
+}
+
+// checkStart refuses a start whose target moved, or is that of a package which is not in
+// effect for this session.
+func (l *lane) checkStart(start events.StartExec) error {
+	if err := l.t.checkSelection(l.profile, l.id, start.Selection); err != nil {
+		return err
+	}
+	return l.t.checkInEffect(l.profile, start.Selection.Target, l.state.Since())
 }
 
 // via is the name through which a request found this session, as the session has it.

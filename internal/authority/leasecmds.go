@@ -185,6 +185,7 @@ func (t *term) executorLost(key events.LeaseKey, rec events.LeaseRecord) {
 	lost := lifecycle.ExecutorLost{
 		Executor: rec.Holder, Instance: rec.Instance, Target: events.TargetName(key.Name), Reason: "the lease of target " + key.Name + " ended",
 	}
+	t.profiles.get(key.Profile).setupsLost(lost)
 	for l := range t.sessions.all(key.Profile) {
 		var concerned bool
 		l.view(func(s *lifecycle.State) { concerned = s.Concerns(lost) })

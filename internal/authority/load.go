@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,15 +48,32 @@ func (t *term) load(ctx context.Context) error {
 	return nil
 }
 
-// loadProfiles reads the profiles that the kept index names: they are not in it.
-func (t *term) loadProfiles(ctx context.Context, known []events.Profile) error {
+// loadProfiles reads what profiles have beside their sessions, which is not in the index,
+// in the order in which it was written.
+func (t *term) loadProfiles(ctx context.Context, known []snapshot.Profile) error {
 	for _, p := range known {
-		l := t.profiles.get(p)
-		if _, err := l.refresh(ctx, ""); err != nil {
+		for _, scope := range p.Scopes {
+			t.found(p.Name, scope)
+		}
+	}
+	for p, scopes := range t.beside {
+		if err := t.profiles.get(p).load(ctx, slices.Sorted(maps.Keys(scopes))); err != nil {
 			return err
 		}
 	}
+	t.beside = nil
 	return nil
+}
+
+// found notes a scope of a profile that is to be loaded.
+func (t *term) found(p events.Profile, scope events.Scope) {
+	if t.beside == nil {
+		t.beside = make(map[events.Profile]map[events.Scope]bool)
+	}
+	if t.beside[p] == nil {
+		t.beside[p] = make(map[events.Scope]bool)
+	}
+	t.beside[p][scope] = true
 }
 
 func isName(m sessionlog.Stored) bool { return strings.HasPrefix(m.Subject, "kx.id.") }
@@ -82,8 +100,8 @@ func (t *term) foldStored(m sessionlog.Stored) error {
 	if err != nil {
 		t.logger.Error("event cannot be decoded", "scope", scope, "sequence", m.Sequence, "error", err)
 	}
-	if scope == events.ScopeProfile {
-		t.foldProfile(profile, rec)
+	if ofProfileLane(scope) {
+		t.found(profile, scope)
 		return nil
 	}
 	l := t.sessions.lane(profile, events.SessionID(scope))
@@ -96,14 +114,6 @@ func (t *term) foldStored(m sessionlog.Stored) error {
 	}
 	l.fold(rec, dataOf(rec))
 	return nil
-}
-
-// foldProfile takes an event of a profile that the kept index does not name; others are
-// read whole.
-func (t *term) foldProfile(p events.Profile, rec events.Record) {
-	if l := t.profiles.get(p); l.ordinal+1 >= rec.Ordinal {
-		l.fold(rec)
-	}
 }
 
 // outrun notes an event that the brief of a session does not know. It is read by itself
@@ -122,6 +132,9 @@ func (l *lane) outrun(rec events.Record) {
 // ended with it, hosts get their time to renew, orders that may not have been told
 // are told again, and timers are set.
 func (t *term) resume(ctx context.Context) {
+	for _, l := range t.profiles.all() {
+		l.resumeSetups()
+	}
 	for l := range t.sessions.all("") {
 		b, stale := l.glance()
 		if b.Host != nil && !stale {

@@ -59,6 +59,9 @@ func (t *term) logPage(ctx context.Context, req *request) {
 // checkScope refuses a scope that does not exist, so that a typing mistake is not an
 // empty record.
 func (t *term) checkScope(p events.Profile, s events.Scope) error {
+	if run := s.Run(); run != "" {
+		return t.knowsRun(p, run)
+	}
 	if s == events.ScopeProfile || t.sessions.lane(p, events.SessionID(s)) != nil {
 		return nil
 	}
@@ -82,7 +85,7 @@ func (t *term) forward(reply string, m sessionlog.Stored) {
 
 // output sends stored output chunks of an exec, then what is known of the rest. It is
 // where the executor that the exec was sent to writes it: what another executor wrote
-// under the same ids is not that exec's.
+// under the same ids is not that exec's. A setup run is named by its id in both places.
 func (t *term) output(req *request, q events.Output) {
 	p := req.caller.Profile
 	if !events.IsULID(string(q.Session)) || !events.IsULID(string(q.Exec)) {
@@ -94,6 +97,10 @@ func (t *term) output(req *request, q events.Output) {
 		return
 	}
 	l := t.sessions.lane(p, q.Session)
+	if run := events.RunID(q.Session); l == nil && q.Exec == events.ExecID(run) {
+		t.setupOutput(req, q, run)
+		return
+	}
 	if l == nil {
 		t.fail(req, unknownSession(string(q.Session)))
 		return

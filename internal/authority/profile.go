@@ -1,6 +1,7 @@
 package authority
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,26 +13,35 @@ import (
 
 	"keryx/events"
 	"keryx/internal/sessionlog"
+	"keryx/internal/setup"
 	"keryx/internal/targets"
 	"keryx/internal/tokens"
 )
 
-// profileLane is the scope _profile of one profile: targets, tokens and audit.
+// profileLane is what a profile has beside its sessions: targets, tokens, packages and
+// audit in the scope _profile, and setup runs in scopes of their own.
 type profileLane struct {
 	serial
 	profile events.Profile
 
-	stateMu  sync.RWMutex
-	targets  targets.State
-	tokens   tokens.State
-	imports  map[events.SessionID]events.SessionImported
-	sequence events.Sequence
-	ordinal  events.Ordinal
-	lastTime time.Time
-	answers  map[events.CommandID]events.Raw
-	recent   []events.CommandID // keys of answers, oldest first
+	stateMu sync.RWMutex
+	targets targets.State
+	tokens  tokens.State
+	setup   setup.State
+	imports map[events.SessionID]events.SessionImported
+	tips    map[events.Scope]tip
+	telling map[tellKey]bool // used by the lane alone
+	answers map[events.CommandID]events.Raw
+	recent  []events.CommandID // keys of answers, oldest first
 
 	forgotten []events.SessionID // sessions that are removed, or are to be
+}
+
+// tip is where a scope's log ends. The zero value is an empty one.
+type tip struct {
+	sequence events.Sequence
+	ordinal  events.Ordinal
+	at       time.Time
 }
 
 // keptAnswers is how many commands of a profile are answered again (design section 5).
@@ -52,8 +62,10 @@ func (x *profileIndex) get(p events.Profile) *profileLane {
 	defer x.mu.Unlock()
 	l, ok := x.m[p]
 	if !ok {
-		l = &profileLane{profile: p, answers: make(map[events.CommandID]events.Raw)}
-		l.serial = serial{t: x.t, settle: func(context.Context) {}}
+		l = &profileLane{
+			profile: p, answers: make(map[events.CommandID]events.Raw), tips: make(map[events.Scope]tip), telling: make(map[tellKey]bool),
+		}
+		l.serial = serial{t: x.t, settle: l.settle}
 		x.m[p] = l
 	}
 	return l
@@ -84,12 +96,9 @@ func (l *profileLane) fold(rec events.Record) {
 	defer l.t.frontier.reached(rec.Sequence)
 	l.stateMu.Lock()
 	defer l.stateMu.Unlock()
-	l.sequence, l.ordinal = rec.Sequence, rec.Ordinal
-	if rec.Time.After(l.lastTime) {
-		l.lastTime = rec.Time
-	}
+	l.tips[rec.Scope] = tip{rec.Sequence, rec.Ordinal, laterOf(rec.Time, l.tips[rec.Scope].at)}
 	l.foldImport(rec)
-	if err := errors.Join(l.targets.Fold(rec), l.tokens.Fold(rec)); err != nil {
+	if err := errors.Join(l.targets.Fold(rec), l.tokens.Fold(rec), l.setup.Fold(rec)); err != nil {
 		l.t.logger.Error("event cannot be folded", "profile", l.profile, "ordinal", rec.Ordinal, "error", err)
 	}
 	if d, err := events.DataOf[events.SessionForgotten](rec); err == nil && rec.Type == events.TypeSessionForgotten {
@@ -154,7 +163,10 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 		}
 		answer = revoked(d)
 	default:
-		return nil, false
+		var ok bool
+		if answer, ok = l.setup.Answer(rec); !ok {
+			return nil, false
+		}
 	}
 	body, err := events.MarshalData(answer)
 	return body, err == nil
@@ -197,42 +209,60 @@ func originOf(req *request) origin {
 	return origin{source: req.caller.Source(), cause: req.id, actingFor: req.actingFor, trace: traceOf(req.event)}
 }
 
-// append appends one event to the scope, deciding its place anew after a lost race.
+// append appends one event to the scope _profile.
 func (l *profileLane) append(ctx context.Context, from origin, t events.Type, data any) error {
+	return l.appendTo(ctx, events.ScopeProfile, from, t, data)
+}
+
+// appendTo appends one event to a scope, deciding its place anew after a lost race.
+func (l *profileLane) appendTo(ctx context.Context, scope events.Scope, from origin, t events.Type, data any) error {
 	for range maxRaces {
-		ev, err := newEvent(from.source, events.ScopeProfile, t, laterOf(time.Now(), l.lastTime), l.ordinal+1, data)
-		if err != nil {
+		lost, err := l.appendOnce(ctx, scope, from, t, data)
+		if err != nil || !lost {
 			return err
 		}
-		setAttributes(&ev, map[string]string{
-			events.ExtCausation: string(from.cause), events.ExtActingFor: string(from.actingFor),
-			events.ExtTraceParent: from.trace.parent, events.ExtTraceState: from.trace.state,
-		})
-		m, err := logMessage(l.profile, events.ScopeProfile, ev)
-		if err != nil {
-			return err
+		if _, done := l.answers[from.cause]; done {
+			return nil
 		}
-		expect := l.sequence
-		m.Expect = &expect
-		sequences, err := l.t.write(ctx, []sessionlog.Message{m})
-		var stale *sessionlog.SequenceError
-		if errors.As(err, &stale) || errors.Is(err, sessionlog.ErrUnknownResult) {
-			if done, err := l.refresh(ctx, from.cause); done || err != nil {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		rec, err := events.RecordOf(l.profile, events.ScopeProfile, sequences[0], ev)
-		if err != nil {
-			return fmt.Errorf("read back %s: %w", t, err)
-		}
-		l.fold(rec)
-		return nil
 	}
+	return l.raced()
+}
+
+func (l *profileLane) raced() error {
 	return events.Errorf(events.CodeConflict, "others changed profile %s at each of %d tries", l.profile, maxRaces)
+}
+
+// appendOnce appends one event at the end of a scope as this lane knows it. After a lost
+// race it has read the scope anew, and what was decided may have to be decided again.
+func (l *profileLane) appendOnce(ctx context.Context, scope events.Scope, from origin, t events.Type, data any) (lost bool, err error) {
+	end := l.tips[scope]
+	ev, err := newEvent(from.source, scope, t, laterOf(time.Now(), end.at), end.ordinal+1, data)
+	if err != nil {
+		return false, err
+	}
+	setAttributes(&ev, map[string]string{
+		events.ExtCausation: string(from.cause), events.ExtActingFor: string(from.actingFor),
+		events.ExtTraceParent: from.trace.parent, events.ExtTraceState: from.trace.state,
+	})
+	m, err := logMessage(l.profile, scope, ev)
+	if err != nil {
+		return false, err
+	}
+	m.Expect = &end.sequence
+	sequences, err := l.t.write(ctx, []sessionlog.Message{m})
+	var stale *sessionlog.SequenceError
+	if errors.As(err, &stale) || errors.Is(err, sessionlog.ErrUnknownResult) {
+		return true, l.refresh(ctx, scope)
+	}
+	if err != nil {
+		return false, err
+	}
+	rec, err := events.RecordOf(l.profile, scope, sequences[0], ev)
+	if err != nil {
+		return false, fmt.Errorf("read back %s: %w", t, err)
+	}
+	l.fold(rec)
+	return false, nil
 }
 
 func laterOf(a, b time.Time) time.Time {
@@ -242,26 +272,49 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// refresh folds what the log has beyond the state, and reports whether the command
-// with this id is among it.
-func (l *profileLane) refresh(ctx context.Context, cause events.CommandID) (bool, error) {
-	from := l.sequence + 1
-	for from != 0 {
-		page, next, err := l.t.cfg.Log.Page(ctx, events.LogSubject(l.profile, events.ScopeProfile), from, pageLimit, pageBytes)
+// refresh folds what the log has of a scope beyond the state.
+func (l *profileLane) refresh(ctx context.Context, scope events.Scope) error {
+	news, err := l.news(ctx, scope)
+	for _, rec := range news {
+		l.fold(rec)
+	}
+	return err
+}
+
+// load folds what the log has of scopes, in the order in which it was written.
+func (l *profileLane) load(ctx context.Context, scopes []events.Scope) error {
+	var all []events.Record
+	for _, scope := range scopes {
+		news, err := l.news(ctx, scope)
 		if err != nil {
-			return false, fmt.Errorf("read profile %s anew: %w", l.profile, err)
+			return err
+		}
+		all = append(all, news...)
+	}
+	slices.SortFunc(all, func(a, b events.Record) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	for _, rec := range all {
+		l.fold(rec)
+	}
+	return nil
+}
+
+// news reads what the log has of a scope beyond the state.
+func (l *profileLane) news(ctx context.Context, scope events.Scope) (out []events.Record, err error) {
+	for from := l.tips[scope].sequence + 1; from != 0; {
+		page, next, err := l.t.cfg.Log.Page(ctx, events.LogSubject(l.profile, scope), from, pageLimit, pageBytes)
+		if err != nil {
+			return out, fmt.Errorf("read %s of profile %s: %w", scope, l.profile, err)
 		}
 		for _, m := range page {
 			rec, err := events.DecodeRecord(m.Subject, m.Sequence, m.Header, m.Data)
 			if err != nil {
 				l.t.logger.Error("event cannot be decoded", "profile", l.profile, "sequence", m.Sequence, "error", err)
 			}
-			l.fold(rec)
+			out = append(out, rec)
 		}
 		from = next
 	}
-	_, done := l.answers[cause]
-	return done, nil
+	return out, nil
 }
 
 // toProfile queues a command about targets or tokens, or one that takes a lease away.
@@ -289,6 +342,9 @@ func (l *profileLane) command(ctx context.Context, req *request) (any, error) {
 	}
 	if d, ok := req.data.(events.RevokeLease); ok {
 		return l.revoke(ctx, req, d)
+	}
+	if setupCommand(req.data) {
+		return l.setupCommand(ctx, req)
 	}
 	return l.tokenCommand(ctx, req)
 }

@@ -69,6 +69,12 @@ func (t *term) read(req *request) {
 		t.reply(req)(t.targetList(req.caller.Profile), nil)
 	case events.TokenList:
 		t.reply(req)(t.tokenList(req.caller.Profile), nil)
+	case events.PackageList:
+		t.packageList(req, d)
+	case events.ShowSetup:
+		t.behindProfile(req, func() { t.inBackground(req, t.showSetup) })
+	case events.SetupList:
+		t.behindProfile(req, func() { t.reply(req)(t.setupList(req.caller.Profile, d)) })
 	case events.LeaseList:
 		t.reply(req)(events.Leases{Leases: t.granter.List(req.caller.Profile)}, nil)
 	case events.LogTips:
@@ -183,7 +189,8 @@ func (t *term) tips(p events.Profile, q events.LogTips) events.Tips {
 	return out
 }
 
-// allTips pages through every scope of a profile: _profile sorts after every ULID.
+// allTips pages through every scope of a profile: _profile and the setup runs sort after
+// every ULID.
 func (t *term) allTips(p events.Profile, after events.Scope) events.Tips {
 	out := events.Tips{Tips: []events.Tip{}}
 	for l := range t.sessions.all(p) {
@@ -198,19 +205,28 @@ func (t *term) allTips(p events.Profile, after events.Scope) events.Tips {
 			out.Tips = append(out.Tips, tip)
 		}
 	}
-	if tip, ok := t.tip(p, events.ScopeProfile); ok && after < events.ScopeProfile {
-		out.Tips = append(out.Tips, tip)
+	for _, scope := range t.profiles.get(p).scopes() {
+		if scope <= after {
+			continue
+		}
+		if len(out.Tips) == listLimit {
+			out.More = true
+			return out
+		}
+		if tip, ok := t.tip(p, scope); ok {
+			out.Tips = append(out.Tips, tip)
+		}
 	}
 	return out
 }
 
 func (t *term) tip(p events.Profile, scope events.Scope) (events.Tip, bool) {
 	tip := events.Tip{Scope: scope}
-	if scope == events.ScopeProfile {
+	if ofProfileLane(scope) {
 		l := t.profiles.get(p)
 		l.stateMu.RLock()
 		defer l.stateMu.RUnlock()
-		tip.Sequence, tip.Ordinal = l.sequence, l.ordinal
+		tip.Sequence, tip.Ordinal = l.tips[scope].sequence, l.tips[scope].ordinal
 		return tip, tip.Sequence != 0
 	}
 	if f, ok := t.importOf(p, scope); ok {

@@ -26,6 +26,14 @@ func (t *term) dispatch(req *request) {
 	case events.AcquireLease, events.RenewLease, events.ReleaseLease:
 		t.inBackground(req, t.leaseCommand)
 	default:
+		if plan, ok := req.data.(events.PlanSetup); ok && plan.To != "" {
+			t.askedBy(req, plan.To)
+			return
+		}
+		if setupCommand(req.data) {
+			t.toProfile(req)
+			return
+		}
 		t.toLane(req)
 	}
 }

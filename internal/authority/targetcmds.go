@@ -39,7 +39,7 @@ func appendDone[T any](ctx context.Context, l *profileLane, req *request, t even
 		return events.Done{}, refused
 	}
 	err := l.append(ctx, originOf(req), t, *fact)
-	return events.Done{Sequence: l.sequence}, err
+	return events.Done{Sequence: l.tips[events.ScopeProfile].sequence}, err
 }
 
 func (l *profileLane) registerTarget(ctx context.Context, req *request, d events.RegisterTarget) (any, error) {

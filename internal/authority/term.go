@@ -33,9 +33,11 @@ type term struct {
 
 	sessions *sessionIndex
 	profiles *profileIndex
-	limits   *limits
-	wakeups  *alarm.Queue[*lane] // on the wall clock, as the times in the log are
-	granter  *leases.Granter
+	// beside are the scopes that are to be loaded, but for sessions; nil after the start.
+	beside  map[events.Profile]map[events.Scope]bool
+	limits  *limits
+	wakeups *alarm.Queue[*lane] // on the wall clock, as the times in the log are
+	granter *leases.Granter
 
 	// work ends after the drain, or at once when the lease was lost.
 	work     context.Context

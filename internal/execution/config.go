@@ -26,6 +26,9 @@ type Bus interface {
 // Config says what an executor offers. Target.Name is needed.
 type Config struct {
 	Target events.TargetSpec
+	// Home is where packages of the profile are installed, an absolute directory. Empty:
+	// setups are refused.
+	Home string
 	// LeaseTTL is how long the executor may be silent. 0: the bus's default.
 	LeaseTTL time.Duration
 	// SpoolDir keeps output that the bus has not stored, in files that nobody else can

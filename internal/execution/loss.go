@@ -150,6 +150,7 @@ func (s *service) in(name events.TargetName) []*job {
 
 // stopTarget implements workload.
 func (s *service) stopTarget(name events.TargetName, why string) {
+	s.install.stopTarget(name)
 	for _, j := range s.in(name) {
 		s.cfg.Logger.Warn("command stopped", "exec", j.order.Request.Exec, "target", name, "reason", why)
 		s.work.Go(j.stopSoon)
@@ -158,6 +159,7 @@ func (s *service) stopTarget(name events.TargetName, why string) {
 
 // reclaimTarget implements workload.
 func (s *service) reclaimTarget(ctx context.Context, name events.TargetName) {
+	s.install.stopTarget(name) // the bus gave setups up with the hold
 	for _, j := range s.in(name) {
 		s.work.Go(func() { j.reclaim(ctx) })
 	}

@@ -24,7 +24,8 @@ type service struct {
 	cfg     Config
 	tenants *tenants
 	groups  *process.Groups // nil where there are none
-	work    sync.WaitGroup  // jobs and what they report
+	install *installer
+	work    sync.WaitGroup // jobs and what they report
 
 	mu    sync.Mutex
 	jobs  map[events.ExecID]*job // running
@@ -50,6 +51,7 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 		early: make(map[events.ExecID][]frame),
 	}
 	s.tenants = newTenants(bus, cfg, s)
+	s.install = newInstaller(s)
 	first, err := newOffer(cfg.Target)
 	if err != nil {
 		return fmt.Errorf("run executor: %w", err)
@@ -93,6 +95,7 @@ func (s *service) serve(ctx context.Context, first *offer, orders <-chan *nats.M
 	working, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abandon(nil)
 	s.work.Go(func() { s.reportLost(working, lost) })
+	s.work.Go(func() { s.install.sweep(holding, working) })
 	for {
 		select {
 		case m := <-orders:
@@ -128,6 +131,8 @@ func (s *service) take(ctx context.Context, m *nats.Msg) {
 		if err = json.Unmarshal(m.Data, &o); err == nil {
 			s.control(o)
 		}
+	default:
+		err = s.install.take(ctx, m)
 	}
 	if err != nil {
 		s.cfg.Logger.Error("order cannot be read", "subject", m.Subject, "error", err)
@@ -206,6 +211,7 @@ func (s *service) stop(ctx context.Context, abandon context.CancelCauseFunc, ord
 	defer limit.Stop()
 	held := s.tenants.drop() // from here on every start is refused
 	s.stopAll()
+	s.install.stopAll()
 	s.takeRest(ctx, orders)
 	s.work.Wait()
 	err := s.tenants.leave(context.WithoutCancel(ctx), held, "executor stopped")

@@ -18,6 +18,7 @@ import (
 type tenancy struct {
 	name   events.TargetName
 	bus    Bus
+	home   string
 	ttl    time.Duration
 	keeper *client.Keeper
 	work   workload
@@ -47,7 +48,7 @@ const (
 
 func newTenancy(bus Bus, cfg Config, keeper *client.Keeper, work workload, name events.TargetName) *tenancy {
 	return &tenancy{
-		name: name, bus: bus, ttl: cfg.LeaseTTL, keeper: keeper, work: work, logger: cfg.Logger.With("target", name),
+		name: name, bus: bus, home: cfg.Home, ttl: cfg.LeaseTTL, keeper: keeper, work: work, logger: cfg.Logger.With("target", name),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 	}
 }
@@ -161,7 +162,7 @@ func (t *tenancy) holdOnce(ctx context.Context) error {
 	defer t.mu.Unlock()
 	var sel events.Selection
 	err = t.bus.Do(ctx, events.CmdTargetRegister, events.RegisterTarget{
-		Spec: wanted.spec, Instance: t.bus.Instance(), LeaseFence: held.Fence(),
+		Spec: t.registered(wanted), Instance: t.bus.Instance(), LeaseFence: held.Fence(),
 	}, &sel)
 	if err != nil {
 		held.Forget()
@@ -171,6 +172,13 @@ func (t *tenancy) holdOnce(ctx context.Context) error {
 	t.held, t.selected, t.current, t.last = held, sel, wanted, wanted
 	t.logger.Info("target held", "generation", sel.Generation, "fence", sel.LeaseFence)
 	return nil
+}
+
+// registered is what an offer is registered as: with where this executor installs packages.
+func (t *tenancy) registered(o *offer) events.TargetSpec {
+	spec := o.spec
+	spec.Home = t.home
+	return spec
 }
 
 // acquire returns the lease, taking it if it is not held on the terms of what is wanted, and

@@ -52,6 +52,8 @@ type Chat struct {
 	wanted  []events.PrincipalName
 	from    events.Sequence // the record is followed from here
 	created bool
+	watch   chan events.RunID // setups to be told of
+	said    chan string       // lines of them
 
 	mu sync.Mutex
 	// guarded by mu
@@ -88,6 +90,7 @@ func Open(ctx context.Context, cfg Config) (*Chat, error) {
 	c := &Chat{
 		cfg: cfg, conn: cfg.Conn, session: reg.Session, wanted: view.WantedHosts, from: view.LastSeq + 1,
 		created: reg.Created, host: view.Host, epoch: view.Epoch, turns: view.Turns, changed: make(chan struct{}),
+		watch: make(chan events.RunID, setupNotices), said: make(chan string, setupNotices),
 	}
 	c.own.init()
 	if view.Running != nil {

@@ -123,7 +123,7 @@ func commandOf(argv []string) string {
 	return strings.Join(argv, " ")
 }
 
-// jobCommand does a command of a chat that is about jobs, and returns what to say.
+// jobCommand does a command of a chat that is about jobs or setups, and returns what to say.
 func (c *Chat) jobCommand(ctx context.Context, command Command, text string) (string, error) {
 	switch command {
 	case CommandBackground:
@@ -132,6 +132,8 @@ func (c *Chat) jobCommand(ctx context.Context, command Command, text string) (st
 	case CommandKill:
 		id, err := c.Kill(ctx, text)
 		return "job " + ending(id) + " is being stopped", err
+	case CommandSetup:
+		return c.Setup(ctx, text)
 	}
 	return c.Jobs(ctx)
 }

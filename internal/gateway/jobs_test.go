@@ -31,7 +31,7 @@ func runner(t *testing.T, n *node.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RegisterTarget(t.Context(), events.TargetSpec{Name: "local", Kind: "terminal"}, lease.Fence); err != nil {
+	if _, err := c.RegisterTarget(t.Context(), events.TargetSpec{Name: "local", Kind: "terminal", Home: "/home/k"}, lease.Fence); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -71,6 +71,16 @@ func obey(ctx context.Context, t *testing.T, c *client.Conn, m *nats.Msg) {
 			err = c.ReportExited(ctx, events.ReportExited{Session: o.Session, Fact: events.ExecExited{
 				Exec: o.Exec, ExitCode: -1, Signal: "SIGTERM", Stopped: true, Cleanup: events.CleanupProved, Streams: []events.StreamSummary{},
 			}})
+		}
+	case string(events.ExecSetup):
+		var o events.SetupOrder
+		if err = json.Unmarshal(m.Data, &o); err == nil {
+			err = c.ReportProgress(ctx, events.SetupProgressed{Run: o.Plan.Run, Progress: events.SetupProgress{Step: 1, Total: 2, Percent: 50, Message: "half\x1b[2J"}})
+		}
+	case string(events.ExecSetupStop):
+		var o events.SetupStopOrder
+		if err = json.Unmarshal(m.Data, &o); err == nil {
+			_, err = c.ReportSetupEnded(ctx, events.ReportSetupEnded{Run: o.Run, Code: events.CodeSetupFailed, End: &events.SetupEnd{Cleanup: events.CleanupProved}})
 		}
 	}
 	if err != nil && ctx.Err() == nil {

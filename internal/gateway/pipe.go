@@ -93,7 +93,7 @@ func (p *Pipe) line(ctx context.Context, chat *Chat, line string) error {
 			return err
 		}
 		p.settledCommand(ctx, chat, command)
-	case CommandBackground, CommandJobs, CommandKill:
+	case CommandBackground, CommandJobs, CommandKill, CommandSetup:
 		said, err := chat.jobCommand(ctx, command, text)
 		if err != nil {
 			p.fault(err)

@@ -48,6 +48,7 @@ func (c *Chat) Run(ctx context.Context, front Front) error {
 	records := make(chan followed)
 	var work sync.WaitGroup
 	work.Go(func() { c.follow(ctx, records) })
+	work.Go(func() { c.watchSetups(ctx) })
 	r := &runner{Chat: c, front: front, work: &work}
 	r.resume()
 	err = r.loop(ctx, records, parts)
@@ -122,6 +123,9 @@ func (r *runner) loop(ctx context.Context, records <-chan followed, parts <-chan
 		case m := <-parts:
 			r.part(m)
 			continue // pieces change no state
+		case text := <-r.said:
+			r.front.Notice(text)
+			continue
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil

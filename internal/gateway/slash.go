@@ -21,6 +21,8 @@ const (
 	// CommandApprove and CommandDeny answer what waits for somebody's word; they take its id.
 	CommandApprove Command = "approve"
 	CommandDeny    Command = "deny"
+	// CommandSetup plans a package's setup, accepts or cancels it; it takes which.
+	CommandSetup Command = "setup"
 	// CommandUnknown is a command that does not exist.
 	CommandUnknown Command = "unknown"
 )
@@ -34,6 +36,8 @@ const Help = `/new      end this epoch and begin the next
 /kill JOB end a job: its id, or the end of that
 /approve [ID]      let a command run that waits for somebody's word
 /deny ID [REASON]  refuse it
+/setup NAME        show what the setup of a package would run
+/setup accept RUN  consent to that and run it; /setup cancel RUN ends it
 /help     this list
 //text    send a message that begins with a slash
 `
@@ -50,7 +54,7 @@ func Parse(line string) (c Command, text string) {
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	switch c := Command(word[1:]); c {
-	case CommandBackground, CommandKill, CommandApprove, CommandDeny:
+	case CommandBackground, CommandKill, CommandApprove, CommandDeny, CommandSetup:
 		return c, strings.TrimSpace(rest)
 	case CommandJobs:
 		return c, ""

@@ -28,6 +28,7 @@ func TestParseTellsCommandsFromMessages(t *testing.T) {
 		{"/approve", gateway.CommandApprove, ""},
 		{"/approve 3fgd3v ", gateway.CommandApprove, "3fgd3v"},
 		{"/deny 3fgd3v  not today", gateway.CommandDeny, "3fgd3v  not today"},
+		{"/setup  accept 3fgd3v ", gateway.CommandSetup, "accept 3fgd3v"},
 		{"/approved", gateway.CommandUnknown, "/approved"},
 		{"/bgx", gateway.CommandUnknown, "/bgx"},
 		{"/", gateway.CommandUnknown, "/"},

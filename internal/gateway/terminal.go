@@ -184,7 +184,7 @@ func (t *Terminal) line(ctx context.Context, chat *Chat, line string) error {
 		if !busy {
 			t.Notice("nothing runs")
 		}
-	case CommandBackground, CommandJobs, CommandKill:
+	case CommandBackground, CommandJobs, CommandKill, CommandSetup:
 		said, err := chat.jobCommand(ctx, command, text)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ func (s *State) beginEpoch(r events.Record, c events.Carry) {
 	s.Host, s.Fence = c.Host, c.Fence
 	s.Turns, s.CreatedAt = c.Turns, c.CreatedAt
 	s.running, s.exits = "", nil
-	s.clocks = clocks{}
+	s.clocks = clocks{epoch: r.Sequence}
 	s.execs.restore(c)
 	s.Queue.Restart(c.Items)
 	s.Queue.Remember(c.Keys)

@@ -53,6 +53,13 @@ type (
 	}
 	// TurnTimeout says that an interrupted turn did not end in time.
 	TurnTimeout struct{ Turn events.TurnID }
+	// SetupDone says that a setup has succeeded for which this session waits. It is told
+	// once, and not at all when what the session was has changed since: see [Unfit].
+	SetupDone struct {
+		Run  events.RunID
+		Ask  events.SetupAsk
+		Body events.Body
+	}
 	// BusStopped says that the bus shuts down cleanly.
 	BusStopped struct{}
 	// BusRestarted says that the bus starts and found the session left over.

@@ -143,6 +143,8 @@ func (s *State) decideOwn(c Command) (Decision, error) {
 			return s.useApproval(c, d)
 		case TurnTimeout:
 			return s.turnTimeout(d)
+		case SetupDone:
+			return s.setupDone(c, d)
 		case BusStopped:
 			return s.busEnded(events.ReasonBusStopped)
 		case BusRestarted:

@@ -62,6 +62,7 @@ func (s *State) move(value *string, to string, bound events.Binding) {
 		return
 	}
 	s.Queue.Unfit(bound, "the session's "+string(bound)+" changed")
+	s.clocks.moved = s.LastSequence + 1
 	*value = to
 }
 

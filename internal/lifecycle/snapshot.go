@@ -76,6 +76,8 @@ type keptClocks struct {
 	HostLost time.Time           `json:"host_lost,omitzero"`
 	Idle     *events.SessionIdle `json:"idle,omitempty"`
 	LastTurn events.TurnID       `json:"last_turn,omitempty"`
+	Epoch    events.Sequence     `json:"epoch"`
+	Moved    events.Sequence     `json:"moved,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler: the whole state, for a snapshot.
@@ -86,7 +88,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 		Running: s.running, Known: s.keepTurns(), Ended: s.ended, Whole: s.whole, Execs: s.execs.keep(),
 		Exits: s.exits, Answers: s.answers.keep(), LastHost: s.lastHost,
 		Approvals: s.approvals, Questions: s.questions.keep(),
-		Clocks: keptClocks{s.clocks.activity, s.clocks.hostLost, s.clocks.idle, s.clocks.lastTurn},
+		Clocks: keptClocks{s.clocks.activity, s.clocks.hostLost, s.clocks.idle, s.clocks.lastTurn, s.clocks.epoch, s.clocks.moved},
 	})
 }
 
@@ -103,7 +105,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 		running: k.Running, ended: k.Ended, whole: k.Whole, execs: k.Execs.execs(),
 		exits: k.Exits, answers: k.Answers.answers(), lastHost: k.LastHost,
 		approvals: k.Approvals, questions: k.Questions.questions(),
-		clocks: clocks{activity: k.Clocks.Activity, hostLost: k.Clocks.HostLost, idle: k.Clocks.Idle, lastTurn: k.Clocks.LastTurn},
+		clocks: clocks{activity: k.Clocks.Activity, hostLost: k.Clocks.HostLost, idle: k.Clocks.Idle, lastTurn: k.Clocks.LastTurn, epoch: k.Clocks.Epoch, moved: k.Clocks.Moved},
 	}
 	for _, t := range k.Known {
 		if s.turns == nil {

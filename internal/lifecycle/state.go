@@ -78,7 +78,9 @@ type clocks struct {
 	activity time.Time // last registration, message, or end of a turn or exec
 	hostLost time.Time // since when no host came back; zero when none was lost
 	idle     *events.SessionIdle
-	lastTurn events.TurnID // the turn that ended last, in this epoch
+	lastTurn events.TurnID   // the turn that ended last, in this epoch
+	epoch    events.Sequence // of the event that opened the epoch
+	moved    events.Sequence // source or surface changed at this one or after it; 0 for never
 }
 
 // TurnEntry is what the fold keeps of a turn; texts are in the log at its sequences.

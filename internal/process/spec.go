@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -54,6 +55,8 @@ type Spec struct {
 	// Stdin is fed to the process, then closed. Nil: /dev/null. Into a terminal it is
 	// typed, and more can follow.
 	Stdin []byte
+	// Extra are further descriptors, from 3 on. They stay the caller's to close.
+	Extra []*os.File
 	// Terminal gives the process a terminal of that size as its three descriptors, and
 	// as its controlling one. Nil: pipes.
 	Terminal *Size

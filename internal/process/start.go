@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -141,7 +142,7 @@ func (p *Process) spawn(file string, into *leaf) error {
 		sys.UseCgroupFD, sys.CgroupFD = true, into.fd
 	}
 	handle, err := os.StartProcess(file, p.spec.Argv, &os.ProcAttr{
-		Dir: p.spec.Dir, Env: env, Files: p.io.children, Sys: sys,
+		Dir: p.spec.Dir, Env: env, Files: slices.Concat(p.io.children, p.spec.Extra), Sys: sys,
 	})
 	if err != nil {
 		return err

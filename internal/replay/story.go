@@ -149,4 +149,19 @@ var tellers = map[events.Type]teller{
 	events.TypeAuditRefused:         of(tellRefused),
 	events.TypeStoreRegressed:       of(tellRegressed),
 	events.TypeTargetControlChanged: of(tellControlChanged),
+
+	events.TypePackageAdded:    of(tellPackageAdded),
+	events.TypePackageEnabled:  of(tellPackageEnabled),
+	events.TypePackageDisabled: of(tellPackageDisabled),
+	events.TypePackageRemoved:  of(tellPackageRemoved),
+
+	events.TypeSetupPlanned:         of(tellSetupPlanned),
+	events.TypeSetupConsented:       of(tellSetupConsented),
+	events.TypeSetupStarted:         of(tellSetupStarted),
+	events.TypeSetupProgressed:      of(tellSetupProgressed),
+	events.TypeSetupSucceeded:       of(tellSetupSucceeded),
+	events.TypeSetupFailed:          of(tellSetupFailed),
+	events.TypeSetupCancelRequested: of(tellSetupCancelRequested),
+	events.TypeSetupCancelled:       of(tellSetupCancelled),
+	events.TypeSetupNotified:        of(tellSetupNotified),
 }

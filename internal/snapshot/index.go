@@ -52,7 +52,7 @@ type manifest struct {
 	Number   uint64
 	Through  events.Sequence
 	Anchor   string
-	Profiles []events.Profile
+	Profiles []Profile
 	Segments []part
 	Pages    []part
 }
@@ -60,6 +60,12 @@ type manifest struct {
 type page struct {
 	Names []Name
 	IDs   []ID
+}
+
+// Profile names what a profile has beside its sessions. It is not in the index itself.
+type Profile struct {
+	Name   events.Profile
+	Scopes []events.Scope // all of them, _profile among them
 }
 
 // Change is what is new since the last time.
@@ -72,7 +78,7 @@ type Change struct {
 	Segments map[int][]Entry
 	Names    []Name
 	IDs      []ID
-	Profiles []events.Profile
+	Profiles []Profile
 	// Whole says that the change has all there is, and that nothing of before may stay.
 	Whole bool
 }

@@ -43,7 +43,7 @@ func sorted(es []snapshot.Entry) []snapshot.Entry {
 
 // drawn changes a model and returns the change.
 func drawn(rt *rapid.T, m *model, n int) snapshot.Change {
-	c := snapshot.Change{Segments: map[int][]snapshot.Entry{}, Profiles: []events.Profile{"default"}}
+	c := snapshot.Change{Segments: map[int][]snapshot.Entry{}, Profiles: []snapshot.Profile{{Name: "default", Scopes: []events.Scope{events.ScopeProfile}}}}
 	for range rapid.IntRange(0, 3).Draw(rt, "segments") {
 		seg := rapid.IntRange(0, 4).Draw(rt, "segment")
 		var es []snapshot.Entry

@@ -18,7 +18,7 @@ import (
 // Contents are what an index has.
 type Contents struct {
 	Through  events.Sequence
-	Profiles []events.Profile
+	Profiles []Profile
 	Entries  []Entry // in no order
 	Names    []Name
 	IDs      []ID

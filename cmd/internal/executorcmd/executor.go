@@ -22,10 +22,10 @@ import (
 )
 
 type flags struct {
-	url, creds, target, cwd, spool, http, secrets string
-	onLoss                                        string
-	leaseTTL                                      time.Duration
-	log                                           run.Log
+	url, creds, target, cwd, spool, home, http, secrets string
+	onLoss                                              string
+	leaseTTL                                            time.Duration
+	log                                                 run.Log
 }
 
 // New returns the command.
@@ -56,6 +56,7 @@ it what was meant for the executor alone.`,
 	fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "how long the executor may be silent before another may have the target, 2s to 1h; default: the bus's, 15s")
 	fs.StringVar(&f.onLoss, "on-lease-loss", "", "what becomes of running commands when that is over: keep (the default) or kill")
 	fs.StringVar(&f.secrets, "secrets", "", "file of registered secrets ('bus secret') to take out of output; default: none")
+	fs.StringVar(&f.home, "home", "", "directory in which packages of the profile are installed; default: none are")
 	fs.StringVar(&f.http, "http", "", "loopback host:port for /healthz and /readyz; default: none")
 	f.log.Flags(cmd, "info")
 	if err := cmd.RegisterFlagCompletionFunc("on-lease-loss", cobra.FixedCompletions(
@@ -87,6 +88,10 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	home, err := homeDir(f.home)
+	if err != nil {
+		return err
+	}
 	target, err := services.Target(f.target, cwd)
 	if err != nil {
 		return err
@@ -99,7 +104,7 @@ func (f *flags) run(cmd *cobra.Command) error {
 		return err
 	}
 	executor := services.Executor(services.Remote(f.url, creds, log), execution.Config{
-		Target: target, LeaseTTL: f.leaseTTL, SpoolDir: f.spool, Secrets: secrets, Logger: log,
+		Target: target, Home: home, LeaseTTL: f.leaseTTL, SpoolDir: f.spool, Secrets: secrets, Logger: log,
 	})
 	return run.App(cmd.Context(), run.Config{Logger: log},
 		executor.Option(),
@@ -128,6 +133,17 @@ func (f *flags) openSecrets(log *slog.Logger) (*redact.File, error) {
 		return nil, fmt.Errorf("open secrets: %w", err)
 	}
 	return redact.Open(f.secrets, log)
+}
+
+// homeDir returns the directory for packages, made if need be; "" for none.
+func homeDir(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make the home of packages: %w", err)
+	}
+	return directory(dir)
 }
 
 // directory returns an absolute, existing directory; the working directory for "".

@@ -35,6 +35,9 @@ var patterns = map[reflect.Type]string{
 	reflect.TypeFor[events.ApprovalID]():    ulid,
 	reflect.TypeFor[events.ActionDigest]():  `^[0-9a-f]{64}$`,
 	reflect.TypeFor[events.ImportID]():      ulid,
+	reflect.TypeFor[events.RunID]():         ulid,
+	reflect.TypeFor[events.PackageKey]():    `^[a-z0-9][a-z0-9-]{0,50}-[0-9a-f]{12}$`,
+	reflect.TypeFor[events.Revision]():      `^[0-9a-f]{64}$`,
 }
 
 // open are string types whose constants are not all the values there are.
@@ -59,6 +62,12 @@ func limit(structure, name string, s object) {
 func limitNumber(structure, name string, s object) {
 	switch {
 	case structure == "ExecExited" && name == "exit_code":
+		s["minimum"], s["maximum"] = -1, 255
+	case name == "percent":
+		s["maximum"] = 100
+	case name == "step", name == "total", name == "malformed":
+		s["maximum"] = 1_000_000
+	case structure == "SetupEnd" && name == "exit_code":
 		s["minimum"], s["maximum"] = -1, 255
 	case structure == "PTYSize":
 		s["minimum"], s["maximum"] = 1, events.MaxPTYSize
