@@ -31,6 +31,9 @@ func TestReadsMakeNoState(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t)
 	k := e.populate()
+	await(t, "the offer that the bus owes the host", func() bool {
+		return do[events.Receipt](e, events.RoleObserver, "GET", "/v1/receipts/"+k.byName["receipt"][0], "").State == events.StateOffered
+	})
 	before := e.tips()
 	asked := 0
 	for _, op := range operations(t) {
