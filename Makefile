@@ -26,11 +26,12 @@ unit: tools ## run all tests with the race detector, without the linters
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
 
 # Add packages here, and rows in internal/benchreport/make.
-BENCHES := 'Terminal|ExecToFirstByte|KeyToEcho'
+BENCHES := 'Terminal|ExecToFirstByte|KeyToEcho|CommandToFollower|Appends|Page$$|Start$$|IdleSessions'
 
 bench: ## compare with doing the same without Keryx, into docs/bench.md
 	@mkdir -p bin
-	$(GO) test -run '^$$' -bench $(BENCHES) -benchtime 1s -p 1 ./internal/process ./internal/execution > bin/bench.txt
+	$(GO) test -run '^$$' -bench $(BENCHES) -benchtime 1s -p 1 ./internal/process ./internal/execution \
+		./internal/authority ./internal/sessionlog ./internal/node > bin/bench.txt
 	$(GO) run ./internal/benchreport/make < bin/bench.txt > docs/bench.md
 	@cat docs/bench.md
 
