@@ -22,8 +22,10 @@ caused it, or the authority itself. Commands are requests of principals, answere
 CloudEvents 1.0 in the binary mode of the NATS binding (the structured mode is read too), with data in
 JSON. Orders are plain JSON that the authority tells one host or executor.
 
-A field with ` + "`?`" + ` may be absent. What each field means and may hold is in the schema behind the type. Readers
-must bear unknown fields and types; commands with an unknown field are refused.
+A field with ` + "`?`" + ` may be absent. What each field means and may hold is in [fields.md](fields.md), in the schema
+behind the type, and in ` + "`bus schema show TYPE`" + `; ` + "`bus schema check FILE`" + ` holds events and commands to it. Who publishes
+what on which subject is in [asyncapi.yaml](../schemas/asyncapi.yaml) (AsyncAPI 3.0). Readers must bear unknown fields and
+types; commands with an unknown field are refused.
 
 ## Attributes
 

@@ -9,6 +9,7 @@ import (
 
 	"keryx/client"
 	"keryx/internal/cli"
+	"keryx/schemas"
 )
 
 // global are the flags of every command.
@@ -48,7 +49,8 @@ command was called wrongly.`,
 		newSubmit(g), newReceipt(g), newQueue(g), newEdit(g), newCancel(g), newRequeue(g), newDiscard(g), newTurns(g), newTurn(g),
 		newApprovals(g), newApprove(g), newDeny(g),
 		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g), newLease(g),
-		newPackage(g), newSetup(g), newEvents(g), newReplay(g), newExport(g), newImport(g), newSecret(g), newVersion(g))
+		newPackage(g), newSetup(g), newEvents(g), newReplay(g), newExport(g), newImport(g), newSecret(g), newVersion(g),
+		newSchema(g))
 }
 
 // followed is connected for what goes on without an end.
@@ -76,13 +78,16 @@ func (g *global) connected(cmd *cobra.Command, f func(context.Context, *client.C
 func newVersion(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, and the hash of the set of schemas",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if g.json {
-				return cli.PrintJSON(cmd.OutOrStdout(), map[string]string{"version": cli.Version()})
+				return cli.PrintJSON(cmd.OutOrStdout(), struct {
+					Version string `json:"version"`
+					Schemas string `json:"schemas"`
+				}{cli.Version(), schemas.SetHash()})
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "bus", cli.Version())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bus %s, schemas %.12s\n", cli.Version(), schemas.SetHash())
 			return err
 		},
 	}

@@ -12,7 +12,7 @@ import (
 func TestCommittedSchemas_are_those_of_the_structs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := run("../../../events", dir); err != nil {
+	if err := run("../../../events", dir, dir); err != nil {
 		t.Fatal(err)
 	}
 	made, committed := files(t, dir), files(t, "../..")
@@ -25,6 +25,9 @@ func TestCommittedSchemas_are_those_of_the_structs(t *testing.T) {
 			t.Errorf("%s is not what go generate makes", name)
 		}
 	}
+	if read(t, "../../../docs", fieldsFile) != read(t, dir, fieldsFile) {
+		t.Errorf("docs/%s is not what go generate makes", fieldsFile)
+	}
 }
 
 func files(t *testing.T, dir string) []string {
@@ -33,6 +36,7 @@ func files(t *testing.T, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found = append(found, filepath.Join(dir, asyncAPIFile))
 	for i, f := range found {
 		found[i] = filepath.Base(f)
 	}

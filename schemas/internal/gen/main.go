@@ -1,5 +1,6 @@
-// Command gen writes the JSON Schemas of package events: types and fields from the
-// structs by reflection, words from their doc comments. Run it with go generate.
+// Command gen writes the JSON Schemas of package events, types and fields from the structs
+// by reflection, words from their doc comments, and the AsyncAPI document of the subjects.
+// Run it with go generate.
 package main
 
 import (
@@ -16,19 +17,38 @@ import (
 
 func main() {
 	source := flag.String("source", "../events", "directory of package events")
-	out := flag.String("out", ".", "directory to write to")
+	out := flag.String("out", ".", "directory to write schemas to")
+	docs := flag.String("docs", "../docs", "directory to write the page of fields to")
 	flag.Parse()
-	if err := run(*source, *out); err != nil {
+	if err := run(*source, *out, *docs); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(source, out string) error {
+func run(source, out, docs string) error {
 	words, err := readWords(source)
 	if err != nil {
 		return err
 	}
+	if err := writeSchemas(words, out); err != nil {
+		return err
+	}
+	doc, err := builder{words: words}.asyncAPI()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(out, asyncAPIFile), doc, 0o644); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	fields, err := fieldsPage(out)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, fieldsFile), fields, 0o644)
+}
+
+func writeSchemas(words words, out string) error {
 	for _, e := range events.Catalogue() {
 		b := builder{words: words, closed: e.Class == events.ClassCommand}
 		if err := write(out, string(e.Type), b.document(string(e.Type), reflect.TypeOf(e.New()).Elem())); err != nil {
