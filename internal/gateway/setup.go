@@ -26,12 +26,12 @@ const setupNotices = 64
 func (c *Chat) Setup(ctx context.Context, text string) (string, error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	rest = strings.TrimSpace(rest)
-	switch {
-	case word == "":
+	switch word {
+	case "":
 		return "", errors.New("/setup needs a package, or accept or cancel with a run")
-	case word == "accept":
+	case "accept":
 		return c.acceptSetup(ctx, rest)
-	case word == "cancel":
+	case "cancel":
 		return c.cancelSetup(ctx, rest)
 	}
 	return c.planSetup(ctx, strings.TrimSpace(text))
