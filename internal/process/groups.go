@@ -51,6 +51,7 @@ func OpenGroups(owner, instance string) (*Groups, error) {
 	if err := g.make(); err != nil {
 		return nil, fmt.Errorf("make control group %s: %w: %w", g.dir, ErrNoGroups, err)
 	}
+	g.delegate(h.own)
 	return g, nil
 }
 
@@ -94,11 +95,19 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // leaf makes a leaf for one process tree.
-func (g *Groups) leaf(name string) (*leaf, error) {
+func (g *Groups) leaf(name string, l *Limits) (*leaf, error) {
 	if name == "" || strings.ContainsAny(name, "/\x00") || strings.HasPrefix(name, ".") {
 		return nil, invalid("%q is no name of a control group", name)
 	}
-	return newLeaf(filepath.Join(g.dir, name))
+	made, err := newLeaf(filepath.Join(g.dir, name))
+	if err != nil || l == nil {
+		return made, err
+	}
+	if err := limit(made.dir, *l); err != nil {
+		made.closeFD()
+		return nil, errors.Join(err, made.remove())
+	}
+	return made, nil
 }
 
 // Close gives the directory up. What still runs in a leaf keeps its leaf.

@@ -69,6 +69,9 @@ type Spec struct {
 	// where that fails: the tree is searched for.
 	Groups *Groups
 	Group  string
+	// Limits bound the tree. Where one cannot be enforced nothing is started: the error
+	// wraps [ErrNoLimits]. Nil: none.
+	Limits *Limits
 	// Mark is an entry of Env (NAME=value) that no other tree carries. A search finds
 	// descendants that left the session by it, too. Empty: it does not.
 	Mark string

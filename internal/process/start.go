@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -79,15 +80,21 @@ func (p *Process) launch() error {
 // fork starts the leader in a leaf of its own, or tagged where no leaf can be had.
 func (p *Process) fork(file string) error {
 	p.began = time.Now()
-	if l := p.leaf(); l != nil {
+	l, err := p.leaf()
+	if err != nil {
+		return err
+	}
+	if l != nil {
 		err := p.forkInto(file, l)
 		if err == nil {
 			return nil
 		}
 		_ = l.remove()
+		if p.spec.Limits != nil {
+			return err
+		}
 		// Whether the leaf or the command was at fault shows without the leaf.
 	}
-	var err error
 	t := newTag()
 	leaders.fork.Lock()
 	defer leaders.fork.Unlock()
@@ -105,16 +112,21 @@ func (p *Process) fork(file string) error {
 	return err
 }
 
-// leaf returns a leaf, or nil if there are no groups or they cannot be written now.
-func (p *Process) leaf() *leaf {
+// leaf returns a leaf, or nil if there are no groups or they cannot be written now. It
+// returns an error where limits would not be enforced without.
+func (p *Process) leaf() (*leaf, error) {
+	limits := p.spec.Limits
 	if p.spec.Groups == nil {
-		return nil
+		if limits != nil {
+			return nil, fmt.Errorf("%w: no control groups", ErrNoLimits)
+		}
+		return nil, nil
 	}
-	l, err := p.spec.Groups.leaf(p.spec.Group)
-	if err != nil {
-		return nil
+	l, err := p.spec.Groups.leaf(p.spec.Group, limits)
+	if err != nil && limits != nil {
+		return nil, err
 	}
-	return l
+	return l, nil
 }
 
 func (p *Process) forkInto(file string, l *leaf) error {

@@ -180,6 +180,9 @@ func checkLimits(s events.TargetSpec) *events.Error {
 			return invalid("/spec/limits/"+l.field, "a limit must not be negative")
 		}
 	}
+	if s.Limits.CPUMilli > 0 && s.Limits.CPUMilli < 10 {
+		return invalid("/spec/limits/cpu_milli", "the least limit is a hundredth of a processor")
+	}
 	return nil
 }
 
