@@ -58,7 +58,10 @@ have ended. The exit code is 0 if all of them completed, else 1.
 The HTTP API is served on loopback, on a free port unless --api says which; the address is
 printed and in DIR/run/api. 'bus token add' makes tokens for it.
 
-The same --dir and --key go on with the same session.`,
+The same --dir and --key go on with the same session.
+
+Beside the target "local", it offers those of the files in DIR/home/PROFILE/targets, see
+docs/targets.md; "bus targets" lists them.`,
 		Example: `  bus up
   printf 'echo hello\necho $((6*7))\n' | bus up --dir ./state --key cli:script`,
 		Args: cobra.NoArgs,
@@ -123,6 +126,10 @@ func (f *upFlags) services(cmd *cobra.Command, g *global, profile events.Profile
 	if err != nil {
 		return nil, secretRefusal(err)
 	}
+	files, err := services.OpenTargets(services.TargetsDir(g.bus.Dir, profile), target, true, log)
+	if err != nil {
+		return nil, err
+	}
 	edge, err := f.edge.Config(log)
 	if err != nil {
 		return nil, err
@@ -144,7 +151,7 @@ func (f *upFlags) services(cmd *cobra.Command, g *global, profile events.Profile
 		fmt.Fprintf(console.Log, "HTTP API: %s (a token for it: bus token add NAME --role gateway%s)\n", url, g.where(cmd))
 	}
 	return fx.Options(f.options(cfg), fx.Populate(&bus),
-		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Target: target, Secrets: secrets, Logger: log}).Option(),
+		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Secrets: secrets, Logger: log}, files).Option(),
 		services.ShellHost(embedded(upHost, events.RoleHost), log).Option(),
 		services.Edge(dials, edge, announce).Option(),
 		// Whoever sits here has started the bus: that is the operator.

@@ -211,7 +211,7 @@ func (b *memoryBus) answer(t events.Type, data any) (any, error) {
 		return events.LeaseRenewals{Results: []events.LeaseRenewal{r}}, nil
 	case events.RegisterTarget:
 		b.gen++
-		b.target = &events.TargetRegistered{Spec: d.Spec, Executor: executor, Instance: d.Instance, Generation: b.gen, LeaseFence: d.LeaseFence}
+		b.target = &events.TargetRegistered{Spec: d.Spec, Executor: executor, Instance: d.Instance, Generation: b.gen, LeaseFence: d.LeaseFence, TargetCondition: d.TargetCondition}
 		return b.selection(), nil
 	case events.WithdrawTarget:
 		b.target = nil

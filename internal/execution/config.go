@@ -10,7 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"keryx/events"
+	"keryx/internal/privdir"
 	"keryx/internal/redact"
+	"keryx/internal/targets"
 )
 
 // Bus is what an executor needs of its connection; *client.Conn is one.
@@ -23,9 +25,16 @@ type Bus interface {
 	NATS() *nats.Conn
 }
 
-// Config says what an executor offers. Target.Name is needed.
+// Config says what an executor offers: a Target, or Targets.
 type Config struct {
+	// Target is what is offered if neither Targets nor Changes say anything.
 	Target events.TargetSpec
+	// Targets are offered from the start, and Changes are all that is offered from then on.
+	Targets []targets.Declaration
+	Changes <-chan []targets.Declaration
+	// CheckDir makes sure of runtime directories; its errors are *[events.Error]. Default
+	// [privdir.Check].
+	CheckDir func(path string, owner privdir.Owner) error
 	// Home is where packages of the profile are installed, an absolute directory. Empty:
 	// setups are refused.
 	Home string
@@ -67,6 +76,12 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
+	if c.CheckDir == nil {
+		c.CheckDir = privdir.Check
+	}
+	if len(c.Targets) == 0 && c.Changes == nil {
+		c.Targets = []targets.Declaration{{Spec: c.Target}}
+	}
 	if c.SpoolDir == "" {
 		c.SpoolDir = os.TempDir()
 	}

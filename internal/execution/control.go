@@ -22,6 +22,13 @@ func (s *service) control(o events.ControlOrder) {
 	}
 }
 
+// release passes on that a session is to lose an exclusive target.
+func (s *service) release(o events.ReleaseOrder) {
+	if t, err := s.tenants.find(o.Target); err == nil {
+		t.release(o)
+	}
+}
+
 // control takes the word of the bus on who may type from now on. Access epochs only rise.
 func (t *tenancy) control(o events.ControlOrder) {
 	t.mu.Lock()

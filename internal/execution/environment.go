@@ -26,18 +26,38 @@ func compose(own []string, as *account, target events.TargetSpec, p events.Profi
 	if ask.EnvMode == events.EnvExact {
 		env := make(map[string]string)
 		maps.Copy(env, ask.EnvSet)
+		authorize(env, target)
 		return env
 	}
 	env := pick(own)
 	as.environ(env)
+	runtimeDir(env, target.RuntimeDir)
 	if ask.PTY != nil {
 		env["TERM"] = terminalType // not that of the executor's own terminal
 	}
 	change(env, target.EnvUnset, target.EnvSet)
 	change(env, ask.EnvUnset, ask.EnvSet)
+	authorize(env, target)
 	maps.DeleteFunc(env, func(name, _ string) bool { return strings.HasPrefix(name, reserved) })
 	maps.Copy(env, identity(p, o))
 	return env
+}
+
+// authorize makes the target's word alone count for its authoritative variables.
+func authorize(env map[string]string, target events.TargetSpec) {
+	for _, name := range target.AuthoritativeEnv {
+		delete(env, name)
+		if value, ok := target.EnvSet[name]; ok {
+			env[name] = value
+		}
+	}
+}
+
+// runtimeDir tells a command of its runtime directory, if it has one.
+func runtimeDir(env map[string]string, dir string) {
+	if dir != "" {
+		env["XDG_RUNTIME_DIR"] = dir
+	}
 }
 
 // entries returns an environment as NAME=value, sorted.

@@ -15,10 +15,15 @@ import (
 type job struct {
 	service *service
 	order   events.StartOrder
-	tenancy *tenancy // set at the launch, as offer is
-	offer   *offer
+	offer   *offer // set at the launch
 	spool   *spool
 	veil    *veil
+	giveUp  chan struct{} // closed by a stop before the launch
+
+	// Set by arrive.
+	tenancy *tenancy
+	claim   *claim // of an exclusive target
+	refused error
 
 	mu      sync.Mutex
 	proc    *process.Process // nil until launched
@@ -37,6 +42,9 @@ func (j *job) run(ctx context.Context) {
 	j.veil = newVeil(s.cfg.Secrets, j.order.Request.Spec.PTY != nil, j.spool.write)
 	if size := j.size(); size != nil {
 		j.spool.resize(*size)
+	}
+	if j.tenancy != nil {
+		defer j.tenancy.depart(j.claim)
 	}
 	if err := j.launch(ctx); err != nil {
 		s.cfg.Logger.Info("exec refused", "exec", id, "error", err)
@@ -58,16 +66,27 @@ func (j *job) run(ctx context.Context) {
 	j.reportExited(ctx, kept)
 }
 
+// arrive finds the target that the order is for, and has it for the session if it is an
+// exclusive one.
+func (j *job) arrive() {
+	if j.tenancy, j.refused = j.service.tenants.find(j.order.Request.Selection.Target); j.refused == nil {
+		j.claim, j.refused = j.tenancy.arrive(j.order)
+	}
+}
+
 // launch starts the process if the order still holds.
 func (j *job) launch(ctx context.Context) error {
+	if j.refused != nil {
+		return j.refused
+	}
+	spec, err := j.prepare(ctx) // unlocked: it takes its time, and a stop ends it
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	spec, err := j.prepare(ctx)
-	if err != nil {
-		return err
-	}
 	if j.stopped {
 		return errStopped
+	}
+	if err != nil {
+		return err
 	}
 	// The last thing before the launch: what is not held now must not act.
 	if err := j.tenancy.begin(j.order); err != nil {
@@ -84,16 +103,35 @@ func (j *job) launch(ctx context.Context) error {
 	return nil
 }
 
-// prepare finds the target that the order is for, and says what to run.
+// prepare makes sure that the target can be used, and says what to run.
 func (j *job) prepare(ctx context.Context) (process.Spec, error) {
-	var err error
-	if j.tenancy, err = j.service.tenants.find(j.order.Request.Selection.Target); err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		select {
+		case <-j.giveUp:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	o, err := j.tenancy.offered(ctx, j.order)
+	if err != nil {
 		return process.Spec{}, err
 	}
-	if j.offer, err = j.tenancy.offered(ctx, j.order); err != nil {
+	j.offer = o
+	if err := j.tenancy.ready(ctx, o); err != nil {
 		return process.Spec{}, err
 	}
-	return j.spec(j.offer)
+	if err := j.tenancy.attached(ctx, j.claim); err != nil {
+		return process.Spec{}, err
+	}
+	target, err := o.forSession(j.order.Session)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	return j.spec(o, target)
 }
 
 // execute starts the process, if it needs no approval or has one.
@@ -114,9 +152,8 @@ func (j *job) execute(ctx context.Context, spec process.Spec) error {
 }
 
 // spec says what to run. Its errors refuse the order.
-func (j *job) spec(o *offer) (process.Spec, error) {
+func (j *job) spec(o *offer, target events.TargetSpec) (process.Spec, error) {
 	s, ask := j.service, j.order.Request.Spec
-	target := o.spec
 	dir := ask.Cwd
 	if dir == "" {
 		dir = target.Cwd
@@ -137,7 +174,8 @@ func (j *job) spec(o *offer) (process.Spec, error) {
 		Argv: argv, Dir: dir, Stdin: ask.Stdin, Output: j.veil.write, Env: entries(env), User: o.account.switches(),
 		Terminal: j.size(),
 		Timeout:  time.Duration(ask.TimeoutMS) * time.Millisecond, Grace: duration(ask.GraceMS),
-		Mark: mark(j.order.Request.Exec), Groups: s.groups, Group: leafName(j.order),
+		Limits: s.tenants.look.limits(o),
+		Mark:   mark(j.order.Request.Exec), Groups: s.groups, Group: leafName(j.order),
 	}, nil
 }
 
@@ -196,6 +234,9 @@ func (j *job) stop(grace *time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.proc == nil {
+		if !j.stopped {
+			close(j.giveUp)
+		}
 		j.stopped = true
 		return
 	}

@@ -70,7 +70,10 @@ func noShellName(name string) error {
 // and unset, and who the command belongs to.
 func promised(env map[string]string, target events.TargetSpec, ask events.ExecSpec) (set, unset []string) {
 	touched := map[string]bool{}
-	for _, names := range [][]string{target.EnvUnset, ask.EnvUnset, keys(target.EnvSet), keys(ask.EnvSet), reservedIn(env)} {
+	if target.RuntimeDir != "" {
+		touched["XDG_RUNTIME_DIR"] = true
+	}
+	for _, names := range [][]string{target.EnvUnset, target.AuthoritativeEnv, ask.EnvUnset, keys(target.EnvSet), keys(ask.EnvSet), reservedIn(env)} {
 		for _, name := range names {
 			touched[name] = true
 		}

@@ -52,14 +52,11 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 	}
 	s.tenants = newTenants(bus, cfg, s)
 	s.install = newInstaller(s)
-	first, err := newOffer(cfg.Target)
-	if err != nil {
-		return fmt.Errorf("run executor: %w", err)
-	}
 	if err := s.openGroups(); err != nil {
 		return fmt.Errorf("run executor: %w", err)
 	}
 	defer s.closeGroups()
+	s.tenants.look.groups = s.groups
 	defer s.reap(ctx)()
 	// Before the target is held: nobody is to meet there what a dead instance runs.
 	lost := s.emptyFormer()
@@ -83,14 +80,18 @@ func Run(ctx context.Context, bus Bus, cfg Config) error {
 	keeper.Go(func() { s.tenants.keeper.Run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
-	return s.serve(ctx, first, orders, lost)
+	return s.serve(ctx, orders, lost)
 }
 
 // serve takes orders until ctx ends or a target cannot be held any more.
-func (s *service) serve(ctx context.Context, first *offer, orders <-chan *nats.Msg, lost []events.ReportLost) error {
+func (s *service) serve(ctx context.Context, orders <-chan *nats.Msg, lost []events.ReportLost) error {
 	holding, letGo := context.WithCancel(ctx)
 	defer letGo()
-	s.tenants.declare(holding, []*offer{first})
+	if err := s.tenants.declare(holding, s.cfg.Targets); err != nil {
+		letGo()
+		s.tenants.running.Wait()
+		return fmt.Errorf("run executor: %w", err)
+	}
 	// Jobs outlive ctx: they end by being stopped.
 	working, abandon := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abandon(nil)
@@ -100,6 +101,10 @@ func (s *service) serve(ctx context.Context, first *offer, orders <-chan *nats.M
 		select {
 		case m := <-orders:
 			s.take(working, m)
+		case all := <-s.cfg.Changes:
+			if err := s.tenants.declare(holding, all); err != nil {
+				s.cfg.Logger.Error("what was declared cannot be offered; what was before stays", "error", err)
+			}
 		case err := <-s.tenants.failed:
 			letGo()
 			return errors.Join(fmt.Errorf("run executor: %w", err), s.stop(working, abandon, orders))
@@ -131,6 +136,11 @@ func (s *service) take(ctx context.Context, m *nats.Msg) {
 		if err = json.Unmarshal(m.Data, &o); err == nil {
 			s.control(o)
 		}
+	case events.ExecSubject(p.Profile, p.Name, s.bus.Instance(), events.ExecRelease):
+		var o events.ReleaseOrder
+		if err = json.Unmarshal(m.Data, &o); err == nil {
+			s.release(o)
+		}
 	default:
 		err = s.install.take(ctx, m)
 	}
@@ -147,7 +157,8 @@ func (s *service) start(ctx context.Context, o events.StartOrder) {
 	if s.jobs[id] != nil || s.ended[id] {
 		return
 	}
-	j := &job{service: s, order: o, early: s.takeEarly(id)}
+	j := &job{service: s, order: o, early: s.takeEarly(id), giveUp: make(chan struct{})}
+	j.arrive() // here, where orders are in the order of their arrival
 	s.jobs[id] = j
 	s.work.Go(func() {
 		defer s.forget(id)

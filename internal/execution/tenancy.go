@@ -22,6 +22,7 @@ type tenancy struct {
 	ttl    time.Duration
 	keeper *client.Keeper
 	work   workload
+	look   *examiner
 	logger *slog.Logger
 	wake   chan struct{} // size 1, coalesces: something is to be looked at
 	// changed says that the bus wrote something about the lease. Size 1, coalesces.
@@ -38,25 +39,44 @@ type tenancy struct {
 	last     *offer    // registered last
 	wanted   *offer    // to be registered; nil once the target is no longer declared
 	jobs     int       // commands that run in it
-	asked    time.Time // when the bus was asked who has control
+	claim    *claim    // who has it to itself
+	found    condition // of what is current
+	broken   *events.Error
+	told     events.TargetCondition // what the bus knows of current
+	asked    time.Time              // when the bus was asked who has control
 }
 
 const (
 	holdPause  = 100 * time.Millisecond
 	holdPauses = 2 * time.Second
+	// tendAgain is the pause before what the bus did not take is told again.
+	tendAgain = time.Second
 )
 
-func newTenancy(bus Bus, cfg Config, keeper *client.Keeper, work workload, name events.TargetName) *tenancy {
+func newTenancy(bus Bus, cfg Config, keeper *client.Keeper, look *examiner, work workload, name events.TargetName) *tenancy {
 	return &tenancy{
-		name: name, bus: bus, home: cfg.Home, ttl: cfg.LeaseTTL, keeper: keeper, work: work, logger: cfg.Logger.With("target", name),
+		name: name, bus: bus, home: cfg.Home, ttl: cfg.LeaseTTL, keeper: keeper,
+		look: look, work: work, logger: cfg.Logger.With("target", name),
 		wake: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 	}
 }
 
-// want says what is to be offered from now on; nil for nothing.
-func (t *tenancy) want(o *offer) {
+// want says what is to be offered from now on, nil for nothing, and why it is not what was
+// declared last. What is offered already stays as it is.
+func (t *tenancy) want(o *offer, broken *events.Error) {
 	t.mu.Lock()
-	t.wanted = o
+	if o == nil || !o.same(t.wanted) {
+		t.wanted = o
+	}
+	t.broken = broken
+	t.mu.Unlock()
+	t.kick()
+}
+
+// refuse says why what was declared last cannot be offered.
+func (t *tenancy) refuse(why error) {
+	t.mu.Lock()
+	t.broken = events.Errorf(events.CodeInvalid, "%v", why)
 	t.mu.Unlock()
 	t.kick()
 }
@@ -76,6 +96,8 @@ func (t *tenancy) run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
+	var followers sync.WaitGroup
+	defer followers.Wait()
 	for ctx.Err() == nil {
 		if err := t.advance(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -83,9 +105,20 @@ func (t *tenancy) run(ctx context.Context) error {
 			}
 			return fmt.Errorf("hold target %s: %w", t.name, err)
 		}
-		t.await(ctx)
+		t.await(ctx, t.tend(ctx, &followers))
 	}
 	return nil
+}
+
+// tend does what is owed of a target that is held: claims, and what is known of it. It
+// returns when to try again what failed; zero for not at all.
+func (t *tenancy) tend(ctx context.Context, followers *sync.WaitGroup) (again time.Duration) {
+	err := errors.Join(t.tendClaim(ctx, followers), t.reportCondition(ctx))
+	if err == nil || ctx.Err() != nil {
+		return 0
+	}
+	t.logger.Warn("tell the bus of the target", "error", err)
+	return tendAgain
 }
 
 // advance brings what is held to what is wanted.
@@ -106,8 +139,14 @@ func (t *tenancy) advance(ctx context.Context) error {
 	return nil
 }
 
-// await waits until there may be something to do.
-func (t *tenancy) await(ctx context.Context) {
+// await waits until there may be something to do, or for so long.
+func (t *tenancy) await(ctx context.Context, again time.Duration) {
+	var due <-chan time.Time
+	if again > 0 {
+		timer := time.NewTimer(again)
+		defer timer.Stop()
+		due = timer.C
+	}
 	t.mu.RLock()
 	var lost <-chan struct{}
 	if t.held != nil {
@@ -117,6 +156,7 @@ func (t *tenancy) await(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-t.wake:
+	case <-due:
 	case <-lost:
 		t.lose()
 	}
@@ -157,12 +197,14 @@ func (t *tenancy) holdOnce(ctx context.Context) error {
 	if err != nil || wanted == nil {
 		return err
 	}
+	found := t.look.condition(ctx, wanted)
 	// Orders under the new registration may come before its answer: they wait.
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	told := found.with(t.broken)
 	var sel events.Selection
 	err = t.bus.Do(ctx, events.CmdTargetRegister, events.RegisterTarget{
-		Spec: t.registered(wanted), Instance: t.bus.Instance(), LeaseFence: held.Fence(),
+		Spec: t.registered(wanted), Instance: t.bus.Instance(), LeaseFence: held.Fence(), TargetCondition: told,
 	}, &sel)
 	if err != nil {
 		held.Forget()
@@ -170,6 +212,10 @@ func (t *tenancy) holdOnce(ctx context.Context) error {
 		return err
 	}
 	t.held, t.selected, t.current, t.last = held, sel, wanted, wanted
+	t.found, t.told = found, told
+	if t.claim != nil {
+		t.claim.retell = true
+	}
 	t.logger.Info("target held", "generation", sel.Generation, "fence", sel.LeaseFence)
 	return nil
 }
@@ -209,6 +255,7 @@ func (t *tenancy) acquire(ctx context.Context) (*client.Held, *offer, error) {
 func (t *tenancy) withdraw(ctx context.Context, reason string) error {
 	t.mu.Lock()
 	t.current = nil
+	t.forgetLocked()
 	t.mu.Unlock()
 	t.logger.Info("target withdrawn", "reason", reason)
 	t.kick()

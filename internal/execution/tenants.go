@@ -3,19 +3,22 @@ package execution
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 
 	"keryx/client"
 	"keryx/events"
+	"keryx/internal/targets"
 )
 
-// tenants are the targets of an executor. Each, once declared, has a goroutine until the
+// tenants are the targets of an executor. Each, once declared, has goroutines until the
 // end, so that a name is never held twice.
 type tenants struct {
 	bus     Bus
 	cfg     Config
 	keeper  *client.Keeper
 	work    workload
+	look    *examiner
 	failed  chan error // size 1: the first that the bus will not have
 	running sync.WaitGroup
 
@@ -27,37 +30,52 @@ type tenants struct {
 
 func newTenants(bus Bus, cfg Config, work workload) *tenants {
 	return &tenants{
-		bus: bus, cfg: cfg, work: work, failed: make(chan error, 1), all: make(map[events.TargetName]*tenancy),
+		bus: bus, cfg: cfg, look: &examiner{cfg: cfg}, work: work, failed: make(chan error, 1), all: make(map[events.TargetName]*tenancy),
 		over:   make(map[events.TargetName]bool),
 		keeper: client.NewKeeper(client.KeeperConfig{Caller: bus, Instance: bus.Instance(), NATS: bus.NATS(), Logger: cfg.Logger}),
 	}
 }
 
-// declare makes offers all that is offered, until ctx ends.
-func (ts *tenants) declare(ctx context.Context, offers []*offer) {
+// declare makes these all that is offered, until ctx ends. One that cannot be offered, e.g.
+// because its user is unknown, leaves in force what was before; the errors say so.
+func (ts *tenants) declare(ctx context.Context, all []targets.Declaration) (failed error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	declared := make(map[events.TargetName]bool, len(offers))
-	for _, o := range offers {
-		declared[o.spec.Name] = true
-		ts.offerLocked(ctx, o)
+	declared := make(map[events.TargetName]bool, len(all))
+	for _, d := range all {
+		declared[d.Spec.Name] = true
+		if err := ts.declareLocked(ctx, d); err != nil {
+			failed = errors.Join(failed, err)
+		}
 	}
 	for name, t := range ts.all {
 		if !declared[name] {
-			t.want(nil)
+			t.want(nil, nil)
 		}
 	}
+	return failed
 }
 
-func (ts *tenants) offerLocked(ctx context.Context, o *offer) {
-	t := ts.all[o.spec.Name]
-	if t != nil {
-		t.want(o)
-		return
+func (ts *tenants) declareLocked(ctx context.Context, d targets.Declaration) error {
+	t := ts.all[d.Spec.Name]
+	o, err := newOffer(d.Spec)
+	if err != nil {
+		if t != nil {
+			t.refuse(err)
+		}
+		return err
 	}
-	t = newTenancy(ts.bus, ts.cfg, ts.keeper, ts.work, o.spec.Name)
-	t.want(o)
-	ts.all[o.spec.Name] = t
+	if t == nil {
+		t = newTenancy(ts.bus, ts.cfg, ts.keeper, ts.look, ts.work, o.spec.Name)
+		ts.all[o.spec.Name] = t
+		ts.begin(ctx, t)
+	}
+	t.want(o, d.Broken)
+	return nil
+}
+
+func (ts *tenants) begin(ctx context.Context, t *tenancy) {
+	ts.running.Go(func() { t.watch(ctx) })
 	ts.running.Go(func() {
 		if err := t.run(ctx); err != nil {
 			ts.fail(t, err)
@@ -119,3 +137,6 @@ func (ts *tenants) leave(ctx context.Context, held map[*tenancy]*client.Held, re
 	}
 	return all
 }
+
+// same reports whether two offers are of the same declaration.
+func (o *offer) same(p *offer) bool { return p != nil && reflect.DeepEqual(o.spec, p.spec) }

@@ -22,10 +22,10 @@ import (
 )
 
 type flags struct {
-	url, creds, target, cwd, spool, home, http, secrets string
-	onLoss                                              string
-	leaseTTL                                            time.Duration
-	log                                                 run.Log
+	url, creds, target, targets, cwd, spool, home, http, secrets string
+	onLoss                                                       string
+	leaseTTL                                                     time.Duration
+	log                                                          run.Log
 }
 
 // New returns the command.
@@ -33,16 +33,22 @@ func New() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "executor --url URL --creds FILE",
-		Short: "Run commands of sessions in a target of this machine",
-		Long: `Run commands of sessions in a target of this machine.
+		Short: "Run commands of sessions in targets of this machine",
+		Long: `Run commands of sessions in targets of this machine.
 
-The executor holds the target's lease for as long as it runs. SIGINT or SIGTERM stops
+The executor holds the lease of each target for as long as it runs. SIGINT or SIGTERM stops
 it cleanly: commands are stopped and their ends reported. A second one ends it at once.
+
+With --targets it offers what the files of a directory declare, see docs/targets.md. A file
+that changes makes a new generation of its target; what runs goes on under the old one. A
+file that is broken is an error at the start, and later leaves its last good version in
+force, which "bus targets" shows. "bus targets check FILE..." says what is wrong.
 
 It starts itself anew without most of its environment, so that no command can read from
 it what was meant for the executor alone.`,
 		Example: `  bus user add runner --role executor --out runner.creds
-  executor --url nats://127.0.0.1:4222 --creds runner.creds --target local --cwd /srv/work`,
+  executor --url nats://127.0.0.1:4222 --creds runner.creds --target local --cwd /srv/work
+  executor --url nats://127.0.0.1:4222 --creds runner.creds --targets /etc/keryx/targets`,
 		Args:    cobra.NoArgs,
 		Version: cli.Version(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -50,8 +56,9 @@ it what was meant for the executor alone.`,
 	fs := cmd.Flags()
 	fs.StringVar(&f.url, "url", "", "URL of the bus (required)")
 	fs.StringVar(&f.creds, "creds", "", "credentials file of role executor (required)")
-	fs.StringVar(&f.target, "target", "local", "name of the target")
-	fs.StringVar(&f.cwd, "cwd", "", "directory in which commands start; default: this one")
+	fs.StringVar(&f.targets, "targets", "", "directory of target files (*.yaml), followed while it runs; default: none")
+	fs.StringVar(&f.target, "target", "local", "name of the target that is offered while no file declares one")
+	fs.StringVar(&f.cwd, "cwd", "", "directory in which that target's commands start; default: this one")
 	fs.StringVar(&f.spool, "spool", "", "directory for output that the bus has not stored; default: the system's temporary one")
 	fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "how long the executor may be silent before another may have the target, 2s to 1h; default: the bus's, 15s")
 	fs.StringVar(&f.onLoss, "on-lease-loss", "", "what becomes of running commands when that is over: keep (the default) or kill")
@@ -103,9 +110,16 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := services.NeedDirectory(f.targets); err != nil {
+		return cli.Usagef("--targets: %v", err)
+	}
+	files, err := services.OpenTargets(f.targets, target, false, log)
+	if err != nil {
+		return err
+	}
 	executor := services.Executor(services.Remote(f.url, creds, log), execution.Config{
-		Target: target, Home: home, LeaseTTL: f.leaseTTL, SpoolDir: f.spool, Secrets: secrets, Logger: log,
-	})
+		Home: home, LeaseTTL: f.leaseTTL, SpoolDir: f.spool, Secrets: secrets, Logger: log,
+	}, files)
 	return run.App(cmd.Context(), run.Config{Logger: log},
 		executor.Option(),
 		fx.Supply(observe.HTTPConfig{Addr: f.http, Ready: executor.Ready, Logger: log}), observe.Module)

@@ -11,7 +11,6 @@ import (
 
 	"keryx/client"
 	"keryx/events"
-	"keryx/internal/execution"
 	"keryx/internal/gateway"
 	"keryx/internal/shellhost"
 
@@ -48,13 +47,6 @@ func Remote(url string, creds client.Credentials, log *slog.Logger) Dial {
 			}
 		}
 	}
-}
-
-// Executor runs commands in a target.
-func Executor(dial Dial, cfg execution.Config) *run.Principal {
-	return &run.Principal{Name: "executor", Dial: dial, Serve: func(ctx context.Context, c *client.Conn) error {
-		return execution.Run(ctx, c, cfg)
-	}}
 }
 
 // ShellHost runs the built-in host.
