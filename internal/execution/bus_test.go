@@ -23,22 +23,23 @@ type memoryBus struct {
 	nc       *nats.Conn
 	instance events.Instance
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed at each change
-	facts    []any         // reports, in order
-	fences   events.Sequence
-	gen      uint64
-	target   *events.TargetRegistered
-	chunks   []stored
-	away     bool                          // commands get no answer
-	lose     func(number uint64) bool      // chunks that the stream does not store
-	light    bool                          // keep no bytes of the chunks
-	taken    bool                          // the target's lease is another's now
-	silent   bool                          // ... and nobody has it: once lost it can be taken anew
-	acquired int                           // lease.acquire commands
-	grace    int64                         // the last one's
-	refuse   map[events.Type]*events.Error // answers to reports
-	asked    int                           // exec.output commands
+	mu           sync.Mutex
+	changed      chan struct{} // closed at each change
+	facts        []any         // reports, in order
+	fences       events.Sequence
+	gen          uint64
+	target       *events.TargetRegistered
+	chunks       []stored
+	away         bool                          // commands get no answer
+	lose         func(number uint64) bool      // chunks that the stream does not store
+	light        bool                          // keep no bytes of the chunks
+	taken        bool                          // the target's lease is another's now
+	silent       bool                          // ... and nobody has it: once lost it can be taken anew
+	acquired     int                           // lease.acquire commands
+	grace        int64                         // the last one's
+	refuse       map[events.Type]*events.Error // answers to reports
+	asked        int                           // exec.output commands
+	sessionEpoch events.Epoch                  // of every session; 0 is 1
 
 	position   events.Sequence // of the stream
 	epoch      uint64          // of access
@@ -213,6 +214,8 @@ func (b *memoryBus) answer(t events.Type, data any) (any, error) {
 		b.gen++
 		b.target = &events.TargetRegistered{Spec: d.Spec, Executor: executor, Instance: d.Instance, Generation: b.gen, LeaseFence: d.LeaseFence, TargetCondition: d.TargetCondition}
 		return b.selection(), nil
+	case events.SessionShow:
+		return events.SessionView{SessionSummary: events.SessionSummary{Epoch: max(b.sessionEpoch, 1), Status: events.StatusAttached}}, nil
 	case events.WithdrawTarget:
 		b.target = nil
 	case events.SelectTarget:
