@@ -1,6 +1,7 @@
 package privdir_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,12 +17,10 @@ func do(t *testing.T, err error) {
 	}
 }
 
-// private makes a private directory with its parents.
-func private(t *testing.T, path string) string {
-	t.Helper()
-	do(t, os.MkdirAll(path, 0o700))
-	do(t, os.Chmod(path, 0o700))
-	return path
+// dir makes a directory below at, with its parents.
+func dir(at, name string, mode os.FileMode) (string, error) {
+	path := filepath.Join(at, name)
+	return path, errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, mode))
 }
 
 // base is a directory that only this user can change. It is not t.TempDir, whose mode is
@@ -45,51 +44,43 @@ func stranger() privdir.Owner {
 func TestCheck_refuses_each_fault_with_a_code_of_its_own(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		make  func(t *testing.T, at string) string
+		make  func(at string) (string, error)
 		owner func() privdir.Owner
 		code  events.Code
 	}{
-		"a private directory": {make: func(t *testing.T, at string) string { return private(t, at+"/run") }},
+		"a private directory": {make: func(at string) (string, error) { return dir(at, "run", 0o700) }},
 		"one that is not there": {
-			make: func(_ *testing.T, at string) string { return at + "/none" }, code: events.CodeRuntimeDirMissing,
+			make: func(at string) (string, error) { return at + "/none", nil }, code: events.CodeRuntimeDirMissing,
 		},
-		"a file": {make: func(t *testing.T, at string) string {
-			do(t, os.WriteFile(at+"/file", nil, 0o600))
-			return at + "/file"
+		"a file": {make: func(at string) (string, error) {
+			return at + "/file", os.WriteFile(at+"/file", nil, 0o600)
 		}, code: events.CodeRuntimeDirMissing},
-		"one that the group can read": {make: func(t *testing.T, at string) string {
-			do(t, os.Chmod(private(t, at+"/run"), 0o750))
-			return at + "/run"
-		}, code: events.CodeRuntimeDirExposed},
-		"one that others can enter": {make: func(t *testing.T, at string) string {
-			do(t, os.Chmod(private(t, at+"/run"), 0o701))
-			return at + "/run"
-		}, code: events.CodeRuntimeDirExposed},
-		"one of another user": {
-			make: func(t *testing.T, at string) string { return private(t, at+"/run") }, owner: stranger,
-			code: foreignCode(),
+		"one that the group can read": {
+			make: func(at string) (string, error) { return dir(at, "run", 0o750) }, code: events.CodeRuntimeDirExposed,
 		},
-		"a symbolic link": {make: func(t *testing.T, at string) string {
-			private(t, at+"/real")
-			do(t, os.Symlink(at+"/real", at+"/run"))
-			return at + "/run"
+		"one that others can enter": {
+			make: func(at string) (string, error) { return dir(at, "run", 0o701) }, code: events.CodeRuntimeDirExposed,
+		},
+		"one of another user": {
+			make: func(at string) (string, error) { return dir(at, "run", 0o700) }, owner: stranger, code: foreignCode(),
+		},
+		"a symbolic link": {make: func(at string) (string, error) {
+			real, err := dir(at, "real", 0o700)
+			return at + "/run", errors.Join(err, os.Symlink(real, at+"/run"))
 		}, code: events.CodeRuntimeDirSymlink},
-		"one behind a symbolic link": {make: func(t *testing.T, at string) string {
-			private(t, at+"/real/run")
-			do(t, os.Symlink(at+"/real", at+"/link"))
-			return at + "/link/run"
+		"one behind a symbolic link": {make: func(at string) (string, error) {
+			_, err := dir(at, "real/run", 0o700)
+			return at + "/link/run", errors.Join(err, os.Symlink(at+"/real", at+"/link"))
 		}, code: events.CodeRuntimeDirSymlink},
-		"one in a directory that others can write": {make: func(t *testing.T, at string) string {
-			private(t, at+"/open/run")
-			do(t, os.Chmod(at+"/open", 0o777))
-			return at + "/open/run"
+		"one in a directory that others can write": {make: func(at string) (string, error) {
+			run, err := dir(at, "open/run", 0o700)
+			return run, errors.Join(err, os.Chmod(at+"/open", 0o777))
 		}, code: events.CodeRuntimeDirExposed},
-		"one in a sticky directory that others can write": {make: func(t *testing.T, at string) string {
-			private(t, at+"/tmp/run")
-			do(t, os.Chmod(at+"/tmp", 0o777|os.ModeSticky))
-			return at + "/tmp/run"
+		"one in a sticky directory that others can write": {make: func(at string) (string, error) {
+			run, err := dir(at, "tmp/run", 0o700)
+			return run, errors.Join(err, os.Chmod(at+"/tmp", 0o777|os.ModeSticky))
 		}},
-		"a relative path": {make: func(*testing.T, string) string { return "run" }, code: events.CodeInvalid},
+		"a relative path": {make: func(string) (string, error) { return "run", nil }, code: events.CodeInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +88,9 @@ func TestCheck_refuses_each_fault_with_a_code_of_its_own(t *testing.T) {
 			if c.owner != nil {
 				owner = c.owner()
 			}
-			err := privdir.Check(c.make(t, base(t)), owner)
+			path, err := c.make(base(t))
+			do(t, err)
+			err = privdir.Check(path, owner)
 			if c.code == "" && err != nil || c.code != "" && events.CodeOf(err) != c.code {
 				t.Errorf("got %v, want %q", err, c.code)
 			}
@@ -117,7 +110,8 @@ func foreignCode() events.Code {
 func TestCheck_sees_a_directory_that_was_replaced_by_a_link(t *testing.T) {
 	t.Parallel()
 	at := base(t)
-	run := private(t, at+"/run")
+	run, err := dir(at, "run", 0o700)
+	do(t, err)
 	do(t, privdir.Check(run, privdir.Self()))
 	do(t, os.Rename(run, at+"/moved"))
 	do(t, os.Symlink(at+"/moved", run))
