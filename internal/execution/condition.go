@@ -197,18 +197,20 @@ func (x *examiner) validate(ctx context.Context, o *offer) error {
 		took = targets.DefaultValidateMS * time.Millisecond
 	}
 	var said tail
+	veil := newVeil(x.cfg.Secrets, false, func(_ process.Stream, b []byte) { said.write(b) })
 	id, grace := events.NewID(), checkGrace
 	env := x.environment(o)
 	env["KERYX_CHECK"] = id
 	p, err := process.Start(ctx, process.Spec{
 		Argv: v.Command, Dir: o.spec.Cwd, Env: entries(env), User: o.account.switches(), Limits: x.limits(o),
-		Output:  func(_ process.Stream, b []byte) { said.write(b) },
+		Output:  veil.write,
 		Timeout: took, Grace: &grace, Mark: "KERYX_CHECK=" + id, Groups: x.groups, Group: "check." + id,
 	})
 	if err != nil {
 		return events.Errorf(events.CodeValidateFailed, "validate did not start: %v", err)
 	}
 	end := p.Wait()
+	veil.end()
 	if end.Code == 0 && !end.TimedOut && !end.Stopped {
 		return nil
 	}

@@ -31,7 +31,7 @@ func (b *memoryBus) registered(what string, ok func(events.TargetRegistered) boo
 	return got
 }
 
-func any1(events.TargetRegistered) bool { return true }
+func anyRegistration(events.TargetRegistered) bool { return true }
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -101,7 +101,7 @@ func TestARuntimeDirectoryOfAnotherUserIsRefusedAtTheRegistration(t *testing.T) 
 			return privdir.Check(path, o)
 		},
 	})
-	got := b.registered("a registration", any1)
+	got := b.registered("a registration", anyRegistration)
 	want := events.CodeRuntimeDirForeign
 	if os.Geteuid() != 0 {
 		want = events.CodeRuntimeDirExposed // the directories above are this user's, too
@@ -126,7 +126,7 @@ func TestWithoutPosixUsersARuntimeDirectoryIsRefusedAndTheRestRuns(t *testing.T)
 	unsupported := func(path string, _ privdir.Owner) error { return privdir.Unsupported(path) }
 	b := newBus(t)
 	serve(t, b, execution.Config{Target: events.TargetSpec{Name: "local", RuntimeDir: "/run/x"}, CheckDir: unsupported})
-	if got := b.registered("a registration", any1); got.Fault == nil || got.Fault.Code != events.CodeRuntimeDirUnsupported {
+	if got := b.registered("a registration", anyRegistration); got.Fault == nil || got.Fault.Code != events.CodeRuntimeDirUnsupported {
 		t.Errorf("fault %v", got.Fault)
 	}
 	plain := newBus(t)
@@ -152,7 +152,7 @@ func TestValidatePassesByExit0Alone(t *testing.T) {
 			serve(t, b, execution.Config{Target: events.TargetSpec{Name: "local", Validate: &events.TargetCheck{
 				Command: []string{"/bin/sh", "-c", c.script}, TimeoutMS: 300,
 			}}})
-			got := b.registered("a registration", any1)
+			got := b.registered("a registration", anyRegistration)
 			if c.says == "" {
 				if got.Fault != nil {
 					t.Errorf("fault %v", got.Fault)
@@ -176,7 +176,7 @@ func TestAStopEndsTheValidateCommandOfALaunch(t *testing.T) {
 	serve(t, b, execution.Config{Target: events.TargetSpec{Name: "local", Validate: &events.TargetCheck{
 		Command: []string{"/bin/sh", "-c", "[ ! -e " + gate + " ] || { touch " + gate + ".in; sleep 60; }"}, TimeoutMS: 50_000,
 	}}})
-	b.registered("a registration", any1)
+	b.registered("a registration", anyRegistration)
 	must(t, os.WriteFile(gate, nil, 0o600))
 	o := b.start(sh("true"))
 	deadline := time.Now().Add(10 * time.Second)
@@ -204,7 +204,7 @@ func TestLimitsAreEnforcedOrSaidNotToBe(t *testing.T) {
 	for _, bestEffort := range []bool{false, true} {
 		b := newBus(t)
 		serve(t, b, execution.Config{Target: events.TargetSpec{Name: "local", Limits: &events.TargetLimits{PIDs: 64, BestEffort: bestEffort}}})
-		got := b.registered("a registration", any1)
+		got := b.registered("a registration", anyRegistration)
 		switch {
 		case enforced:
 			if got.Fault != nil || len(got.LimitsUnenforced) > 0 {
@@ -331,4 +331,17 @@ func TestATargetThatIsNoLongerDeclaredIsGivenBackAfterItsLastCommand(t *testing.
 		t.Errorf("the command ended %+v", end)
 	}
 	await(b, "the release of the lease", func(events.ReleaseLease) bool { return true })
+}
+
+func TestWhatValidateSaysHoldsNoSecret(t *testing.T) {
+	t.Parallel()
+	_, secrets := secretsOf(t, "hunter2-hunter2")
+	b := newBus(t)
+	serve(t, b, execution.Config{Secrets: secrets, Target: events.TargetSpec{Name: "local", Validate: &events.TargetCheck{
+		Command: []string{"/bin/sh", "-c", "echo bad password hunter2-hunter2; exit 1"},
+	}}})
+	got := b.registered("a registration", anyRegistration)
+	if got.Fault == nil || strings.Contains(got.Fault.Message, "hunter2") || !strings.Contains(got.Fault.Message, "bad password") {
+		t.Errorf("fault %v", got.Fault)
+	}
 }
