@@ -56,3 +56,10 @@ func (t *Turn) AskPolicy(ctx context.Context, tool string, digest events.ActionD
 	})
 	return q, t.stale(err)
 }
+
+// VotePolicy answers a question that was put to this instance. [Conn.ServeJudge] does it
+// for judges that need nothing special.
+func (c *Conn) VotePolicy(ctx context.Context, v events.VotePolicy) error {
+	v.Instance = c.cfg.Instance
+	return c.Do(ctx, events.CmdPolicyVote, v, nil)
+}

@@ -161,6 +161,23 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 			_, err := conn.RegisterTarget(ctx, events.TargetSpec{Name: "local", Kind: "terminal"}, fence)
 			return err
 		},
+		"forget":  func() error { return conn.Forget(ctx, id, "r") },
+		"policy":  func() error { _, err := conn.SetPolicy(ctx, events.SetPolicy{To: "k"}); return err },
+		"approve": func() error { _, err := conn.Approve(ctx, events.ApprovalID(events.NewID()), "u"); return err },
+		"deny":    func() error { _, err := conn.Deny(ctx, events.ApprovalID(events.NewID()), "u", "r"); return err },
+		"approval": func() error {
+			_, err := conn.Approval(ctx, events.ApprovalID(events.NewID()))
+			return err
+		},
+		"approvals": func() error { _, err := conn.Approvals(ctx, "k", true); return err },
+		"ask policy": func() error {
+			_, err := conn.AskPolicy(ctx, events.AskPolicy{Session: id, Fence: fence, Turn: turn, Tool: "t", Digest: events.ActionDigest(sum)})
+			return err
+		},
+		"vote": func() error {
+			return conn.VotePolicy(ctx, events.VotePolicy{Session: id, Question: events.CommandID(events.NewID()), Verdict: events.VerdictAllow})
+		},
+		"question": func() error { _, err := conn.Question(ctx, id, events.CommandID(events.NewID())); return err },
 		"add package": func() error {
 			_, err := conn.AddPackage(ctx, events.Package{
 				Key: "hello-3f9a8b7c12de", Revision: events.Revision(sum), Name: "Hello", Version: "1", Source: "s", Dir: "/d",

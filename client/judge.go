@@ -133,9 +133,7 @@ func (j *judge) judge(ctx context.Context, q events.PolicyQuestion) {
 	defer cancel()
 	verdict, reason, err := j.cfg.Judge(ctx, q)
 	if err == nil {
-		err = j.conn.Do(ctx, events.CmdPolicyVote, events.VotePolicy{
-			Session: q.Session, Question: q.Question, Instance: j.conn.Instance(), Verdict: verdict, Reason: reason,
-		}, nil)
+		err = j.conn.VotePolicy(ctx, events.VotePolicy{Session: q.Session, Question: q.Question, Verdict: verdict, Reason: reason})
 	}
 	if err != nil && !errors.Is(err, events.ErrOf(events.CodeAlreadyAnswered)) {
 		j.conn.logger.Warn("a question got no answer", "question", q.Question, "tool", q.Tool, "error", err)

@@ -13,6 +13,11 @@ import (
 // executor runs one in a target named local until the test ends.
 func (e *edge) executor(change ...func(*events.TargetSpec)) {
 	e.t.Helper()
+	e.executorWith(execution.Config{}, change...)
+}
+
+func (e *edge) executorWith(cfg execution.Config, change ...func(*events.TargetSpec)) {
+	e.t.Helper()
 	spec := events.TargetSpec{Name: "local", Kind: "terminal", Cwd: e.t.TempDir(), Shell: "/bin/sh"}
 	for _, f := range change {
 		f(&spec)
@@ -21,7 +26,8 @@ func (e *edge) executor(change ...func(*events.TargetSpec)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- execution.Run(ctx, c, execution.Config{Target: spec})
+		cfg.Target = spec
+		done <- execution.Run(ctx, c, cfg)
 	}()
 	e.t.Cleanup(func() {
 		cancel()

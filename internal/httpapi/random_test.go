@@ -52,7 +52,7 @@ func TestRandomRequestsNeverFailInside(t *testing.T) {
 		compiled[op.id] = compile(t, op.id, op.answer)
 	}
 	answered, statuses := make(map[string]int), make(map[int]int)
-	each := runsFor(t, 800) / 100 // rapid checks a hundred times
+	each := runsFor(t, 1600) / 100 // rapid checks a hundred times
 	rapid.Check(t, func(t *rapid.T) {
 		for range each {
 			op := rapid.SampledFrom(ops).Draw(t, "operation")
@@ -81,7 +81,9 @@ func (e *edge) populate() *known {
 	r := e.submit("k:1", "hello")
 	instance := events.NewID()
 	a := e.attach(id, events.Instance(instance), "")
+	do[events.PackageRefs](e, events.RoleOperator, "POST", "/v1/packages", tool(e.t, "nowhere"))
 	return &known{byName: map[string][]string{
+		"package": {"Tool"}, "packages": {"Tool"},
 		"to": {"k:1", string(id)}, "session": {string(id)}, "receipt": {string(r.ID)}, "id": {string(r.ID)},
 		"instance": {instance}, "fence": {a.Fence.String()}, "key": {"default.account.bot", "default.session." + string(id)},
 		"name": {"local"},
