@@ -52,7 +52,7 @@ func TestRandomRequestsNeverFailInside(t *testing.T) {
 		compiled[op.id] = compile(t, op.id, op.answer)
 	}
 	answered, statuses := make(map[string]int), make(map[int]int)
-	each := runsFor(t, 1600) / 100 // rapid checks a hundred times
+	each := runsFor(t, 3000) / 100 // rapid checks a hundred times
 	rapid.Check(t, func(t *rapid.T) {
 		for range each {
 			op := rapid.SampledFrom(ops).Draw(t, "operation")
