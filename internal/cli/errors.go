@@ -14,6 +14,7 @@ import (
 
 	"keryx/client"
 	"keryx/events"
+	"keryx/internal/backup"
 	"keryx/internal/broker"
 	"keryx/internal/sessionlog"
 	"keryx/internal/storefile"
@@ -64,6 +65,8 @@ func CodeOf(err error) events.Code {
 	var regressed *sessionlog.RegressedError
 	var damaged *storefile.DamagedError
 	var mismatch *storefile.MismatchError
+	var bad *backup.BadError
+	var notEmpty *backup.NotEmptyError
 	var format *storefile.FormatError
 	var taken *broker.TakenError
 	var reserved *broker.ReservedError
@@ -76,14 +79,14 @@ func CodeOf(err error) events.Code {
 		return events.CodeStoreRegressed
 	case errors.As(err, &format) && format.Err == nil:
 		return events.CodeStoreNewer
-	case errors.As(err, &damaged), errors.As(err, &mismatch), errors.As(err, &format), errors.Is(err, sessionlog.ErrBadMark),
+	case errors.As(err, &damaged), errors.As(err, &bad), errors.As(err, &mismatch), errors.As(err, &format), errors.Is(err, sessionlog.ErrBadMark),
 		errors.Is(err, storefile.ErrNoDescription):
 		return events.CodeStoreDamaged
 	case errors.As(err, &taken):
 		return events.CodeIdentityConflict
 	case errors.As(err, &reserved), errors.Is(err, nats.ErrAuthorization), errors.Is(err, fs.ErrPermission):
 		return events.CodeForbidden
-	case errors.Is(err, broker.ErrNotRunning), errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrConnectionClosed),
+	case errors.Is(err, broker.ErrNotRunning), errors.Is(err, backup.ErrBehind), errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrConnectionClosed),
 		errors.Is(err, syscall.EADDRINUSE),
 		errors.Is(err, syscall.EPIPE): // nobody reads what is written
 		return events.CodeUnavailable
@@ -92,7 +95,7 @@ func CodeOf(err error) events.Code {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return events.CodeTimeout
 	case errors.Is(err, client.ErrLoosePermissions), errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist),
-		errors.Is(err, syscall.ENOTDIR), errors.Is(err, events.ErrBadID), errors.Is(err, client.ErrBadCredentials):
+		errors.Is(err, syscall.ENOTDIR), errors.As(err, &notEmpty), errors.Is(err, events.ErrBadID), errors.Is(err, client.ErrBadCredentials):
 		return events.CodeInvalid
 	}
 	return events.CodeInternal

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"keryx/client"
@@ -285,5 +286,36 @@ func TestAStoreOfANewerBusIsLeftAlone(t *testing.T) {
 	compare(t, dir, node.Config{}, before, 0)
 	if b, err := os.ReadFile(path); err != nil || !bytes.Contains(b, []byte(`"format":1`)) {
 		t.Errorf("the note is %q, %v", b, err)
+	}
+}
+
+// TestAFullDiskKeepsNoStoreFromBeingRead lets the mark be behind, so that it has to be
+// written, and has every write of it fail as on a full disk.
+func TestAFullDiskKeepsNoStoreFromBeingRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	before := fill(t, dir, 1)
+	mark := filepath.Join(dir, "high-water.json")
+	edit(t, mark, func(b []byte) []byte {
+		return regexp.MustCompile(`"last_sequence":"?\d+"?,(.*),"messages":\d+`).ReplaceAll(b, []byte(`"last_sequence":1,$1`))
+	})
+	behind, err := os.ReadFile(mark)
+	if err != nil || !bytes.Contains(behind, []byte(`"last_sequence":1,`)) || bytes.Contains(behind, []byte("messages")) {
+		t.Fatalf("the mark is %s, %v", behind, err)
+	}
+	if err := os.Symlink("/dev/full", mark+".tmp"); err != nil {
+		t.Fatal(err)
+	}
+	c, done, err := node.OpenOffline(t.Context(), dir, "default", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, was := range before {
+		if is := read(t, c, []events.SessionID{id})[id]; is != was {
+			t.Errorf("session %s has %d events that are not the %d there were", id, is.events, was.events)
+		}
+	}
+	if err := done(); err != nil {
+		t.Error(err)
 	}
 }

@@ -44,6 +44,15 @@ func (m Mark) expected(last events.Sequence) (uint64, bool) {
 	return *m.Messages + uint64(last-m.Last), true
 }
 
+// Missing returns how many messages are gone of a log that is at last and has messages; 0
+// also if that is not known.
+func (m Mark) Missing(last events.Sequence, messages uint64) uint64 {
+	if want, ok := m.expected(last); ok && messages < want {
+		return want - messages
+	}
+	return 0
+}
+
 // RegressedError means that the store holds less than it once did: numbers would be
 // given out again.
 type RegressedError struct {
@@ -100,8 +109,8 @@ func OpenHighWater(dir string, s State) (*HighWater, error) {
 	if remade := !m.Created.Equal(s.Created); s.Last < m.Last || remade {
 		return nil, &RegressedError{Dir: dir, HighWater: m.Last, Last: s.Last, Remade: remade}
 	}
-	if want, ok := m.expected(s.Last); ok && s.Messages < want {
-		return nil, &RegressedError{Dir: dir, HighWater: m.Last, Last: s.Last, Missing: want - s.Messages}
+	if missing := m.Missing(s.Last, s.Messages); missing > 0 {
+		return nil, &RegressedError{Dir: dir, HighWater: m.Last, Last: s.Last, Missing: missing}
 	}
 	return newHighWater(dir, m, s, m.Generation)
 }
@@ -200,14 +209,24 @@ func (h *HighWater) saveLocked() error {
 	if m.same(h.saved) {
 		return nil
 	}
+	if err := writeMark(h.path, m); err != nil {
+		return err
+	}
+	h.saved = m
+	return nil
+}
+
+// WriteMark gives a bus directory that nobody serves a high-water file.
+func WriteMark(dir string, m Mark) error { return writeMark(filepath.Join(dir, highWaterFile), m) }
+
+func writeMark(path string, m Mark) error {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode high-water mark: %w", err)
 	}
-	if err := replaceFile(h.path, append(b, '\n')); err != nil {
+	if err := replaceFile(path, append(b, '\n')); err != nil {
 		return fmt.Errorf("write high-water mark: %w", err)
 	}
-	h.saved = m
 	return nil
 }
 

@@ -141,6 +141,14 @@ func wholeOf(stream, path string, buf []byte, to *bytes.Buffer) error {
 	})
 }
 
+// Write writes a whole file of mode 0600 to the disk.
+func Write(path string, b []byte) error {
+	if err := writeSynced(path, b); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
 func writeSynced(path string, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -260,6 +260,9 @@ func (r *Report) file(dir, name string) string {
 	return filepath.ToSlash(rel)
 }
 
+// StreamDir returns a stream's directory relative to the bus directory, with slashes.
+func StreamDir(stream string) string { return streamsDir + "/" + stream }
+
 func msgs(dir, stream string) string {
 	return filepath.Join(dir, filepath.FromSlash(streamsDir), stream, msgsDir)
 }
