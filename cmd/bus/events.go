@@ -44,11 +44,17 @@ func (g *global) plainWriter(cmd *cobra.Command, f showFlags, scope bool) *repla
 	if g.json {
 		return replay.NewJSONWriter(out)
 	}
+	return replay.NewWriter(out, g.lineOptions(cmd, f, scope))
+}
+
+// lineOptions say how lines look on the command's output.
+func (g *global) lineOptions(cmd *cobra.Command, f showFlags, scope bool) replay.Options {
+	out := cmd.OutOrStdout()
 	o := replay.Options{Width: cli.Width(out), Color: cli.Colors(out), Location: time.Local, Scope: scope}
 	if f.utc {
 		o.Location = time.UTC
 	}
-	return replay.NewWriter(out, o)
+	return o
 }
 
 func newEvents(g *global) *cobra.Command {

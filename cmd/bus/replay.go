@@ -20,7 +20,7 @@ type replayFlags struct {
 	since, until string
 	speed        float64
 	maxPause     time.Duration
-	follow       bool
+	follow, tree bool
 }
 
 func newReplay(g *global) *cobra.Command {
@@ -44,6 +44,7 @@ bus runs on --dir, the store is held for as long.`,
   bus replay cli:local --type 'turn.*' --from 20
   bus replay cli:local --since -1h --until -30m
   bus replay cli:local --speed 10
+  bus replay cli:local --tree
   bus replay cli:local --follow --json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: g.sessionArg,
@@ -60,6 +61,9 @@ bus runs on --dir, the store is held for as long.`,
 				scope, err := scopeOf(ctx, c, args[0])
 				if err != nil {
 					return err
+				}
+				if f.tree {
+					return g.tree(ctx, cmd, c, scope, q, f.showFlags)
 				}
 				w, err := g.writer(cmd, f.showFlags, false)
 				if err != nil {
@@ -80,6 +84,7 @@ func (f *replayFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.until, "until", "", "first time not to show any more")
 	cmd.Flags().Float64Var(&f.speed, "speed", 0, "keep the pace of the events, so many times faster")
 	cmd.Flags().DurationVar(&f.maxPause, "max-pause", 0, "longest pause with --speed; 0 for any (default 0)")
+	cmd.Flags().BoolVar(&f.tree, "tree", false, "show what came of what, as a tree")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with events as they happen, until interrupted")
 	f.showFlags.flags(cmd)
 }
@@ -102,6 +107,9 @@ func (f *replayFlags) query(cmd *cobra.Command, now time.Time) (replay.Query, er
 		q.Pace = &replay.Pace{Speed: f.speed, MaxPause: f.maxPause}
 	} else if f.maxPause != 0 {
 		return q, cli.Usagef("--max-pause goes with --speed")
+	}
+	if f.tree && (f.follow || q.Pace != nil) {
+		return q, cli.Usagef("--tree does not go with --follow or --speed")
 	}
 	if err := q.Validate(); err != nil {
 		return q, &cli.UsageError{Err: err}

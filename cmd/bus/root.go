@@ -48,6 +48,7 @@ command was called wrongly.`,
 		newUp(g), newServe(g), newUser(g), newToken(g), newSessions(g), newSession(g),
 		newSubmit(g), newReceipt(g), newQueue(g), newEdit(g), newCancel(g), newRequeue(g), newDiscard(g), newTurns(g), newTurn(g),
 		newApprovals(g), newApprove(g), newDeny(g),
+		newWhy(g),
 		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g), newLease(g),
 		newPackage(g), newSetup(g), newEvents(g), newReplay(g), newExport(g), newImport(g), newSecret(g), newBackup(g), newDoctor(g), newRestore(g), newVersion(g),
 		newSchema(g))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,7 +41,7 @@ func (b *Bus) NotRunning(otherwise string) error {
 }
 
 // heldFor is how long a command waits for another one that has opened the store.
-const heldFor = 10 * time.Second
+const heldFor = 5 * time.Second
 
 // DefaultDir returns $XDG_STATE_HOME/keryx, or ~/.local/state/keryx.
 func DefaultDir() string {
@@ -110,6 +111,7 @@ func (b *Bus) local(ctx context.Context, profile events.Profile, log *slog.Logge
 	defer cancel()
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()
+	var last *broker.HeldError
 	for {
 		c, done, err := b.granted(ctx, profile, log)
 		b.offline = errors.Is(err, broker.ErrNotRunning)
@@ -117,7 +119,12 @@ func (b *Bus) local(ctx context.Context, profile events.Profile, log *slog.Logge
 			c, done, err = node.OpenOffline(ctx, b.Dir, profile, log)
 		}
 		var held *broker.HeldError
-		if !errors.As(err, &held) {
+		switch {
+		case errors.As(err, &held):
+			last = held
+		case last != nil && timedOut(err):
+			return nil, nil, last // the time was over before it could be tried again
+		default:
 			return c, done, err
 		}
 		select {
@@ -129,6 +136,13 @@ func (b *Bus) local(ctx context.Context, profile events.Profile, log *slog.Logge
 			return nil, nil, context.Cause(ctx)
 		}
 	}
+}
+
+// timedOut reports whether an attempt had no time left. A dialer can notice that before
+// its context does.
+func timedOut(err error) bool {
+	var slow net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()
 }
 
 // exists refuses a directory that has never been a bus's: reading creates nothing.

@@ -42,6 +42,13 @@ func (o Options) location() *time.Location {
 // does not tell how long a turn took; a [Writer] does. It is safe for concurrent use.
 func Line(r events.Record, o Options) string { return new(story).line(r, o) }
 
+// Text returns the one thing that matters about an event, safe to print. It is safe for
+// concurrent use.
+func Text(r events.Record) string {
+	text, _ := new(story).tell(r)
+	return termtext.Cut(termtext.Visible(text), MaxText)
+}
+
 // line tells r and remembers it.
 func (s *story) line(r events.Record, o Options) string {
 	text, tone := s.tell(r)

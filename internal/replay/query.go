@@ -60,6 +60,11 @@ func (q Query) past(r events.Record) bool {
 	return q.To > 0 && r.Ordinal > q.To || !q.Until.IsZero() && !r.Time.Before(q.Until)
 }
 
+// Wants reports whether r is asked for.
+func (q Query) Wants(r events.Record) bool {
+	return !q.past(r) && !q.early(r) && client.MatchType(q.Types, r.Type)
+}
+
 // early reports whether r is before what is wanted.
 func (q Query) early(r events.Record) bool {
 	return r.Ordinal < q.From || r.Time.Before(q.Since)
