@@ -24,8 +24,8 @@ type Entry struct {
 	// Read is true for commands that change nothing.
 	Read bool
 	// Profile is true for events of the scope _profile, Run for those of a setup run's
-	// scope; others are a session's.
-	Profile, Run bool
+	// scope, Account for those of a gateway account's; others are a session's.
+	Profile, Run, Account bool
 }
 
 func fresh[T any]() any { return new(T) }
@@ -46,10 +46,12 @@ func read[T, A any](t Type) Entry {
 
 // Catalogue returns every type in use, events first.
 func Catalogue() []Entry {
-	return slices.Concat(eventEntries(), packageEntries(), allCommands())
+	return slices.Concat(eventEntries(), packageEntries(), gatewayEntries(), allCommands())
 }
 
-func allCommands() []Entry { return append(commandEntries(), packageCommands()...) }
+func allCommands() []Entry {
+	return slices.Concat(commandEntries(), packageCommands(), gatewayCommands())
+}
 
 func eventEntries() []Entry {
 	return []Entry{

@@ -34,7 +34,7 @@ types; commands with an unknown field are refused.
 | ` + "`id`" + ` | a ULID; the same command sent again has the same id and gets the first answer |
 | ` + "`source`" + ` | ` + "`/profiles/<profile>/principals/<principal>`" + ` |
 | ` + "`type`" + ` | see below |
-| ` + "`subject`" + ` | the scope: a session's id, ` + "`_profile`" + `, or ` + "`setup-<run>`" + ` |
+| ` + "`subject`" + ` | the scope: a session's id, ` + "`_profile`" + `, ` + "`setup-<run>`" + `, or ` + "`account-<name>`" + ` |
 | ` + "`time`" + ` | an event's is set by the authority and never less than that of the event before in its scope |
 | ` + "`dataschema`" + ` | ` + "`urn:keryx:schema:<type>`" + ` |
 | ` + "`datacontenttype`" + ` | ` + "`application/json`" + ` |
@@ -95,6 +95,9 @@ func eventTables(t *testing.T, b *strings.Builder) {
 			}
 			if e.Run {
 				scope = "`setup-<run>`"
+			}
+			if e.Account {
+				scope = "`account-<name>`"
 			}
 			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", link(string(e.Type)), meaning(t, string(e.Type)), scope, fields(e.New()))
 		}

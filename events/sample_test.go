@@ -48,6 +48,7 @@ var samplesByType = map[reflect.Type]any{
 	reflect.TypeFor[events.SetupState]():        events.SetupStateRunning,
 	reflect.TypeFor[events.TargetName]():        events.TargetName("local"),
 	reflect.TypeFor[events.TokenName]():         events.TokenName("ci"),
+	reflect.TypeFor[events.AccountName]():       events.AccountName("bot"),
 	reflect.TypeFor[events.GatewaySessionKey](): events.GatewaySessionKey("cli:local"),
 	reflect.TypeFor[events.StoredSessionID]():   events.StoredSessionID("stored-1"),
 	reflect.TypeFor[events.RuntimeSessionID]():  events.RuntimeSessionID("runtime-1"),
@@ -109,6 +110,7 @@ var samplesByName = map[string]any{
 	"events": 20, "chunks": 3, "id": aReceipt,
 	"dir": "/srv/packages/hello", "version": "1.2.0", "needs": "tar", "help": "say hello", "packages": "hello",
 	"step": 2, "total": 5, "percent": 40, "malformed": 1, "package": "hello",
+	"chat": "C1", "thread": "1700.1", "cursor": "1700.1", "send": aTurn, "part": 1, "parts": 2, "attempt": 1,
 	"path": "/to", "details": map[string]string{"host": "shell"},
 }
 

@@ -103,6 +103,11 @@ const (
 	TypePolicyVoted    Type = "keryx.policy.voted.v1"
 	TypePolicyAnswered Type = "keryx.policy.answered.v1"
 
+	TypeGatewayReceived Type = "keryx.gateway.received.v1"
+	TypeGatewaySent     Type = "keryx.gateway.sent.v1"
+	TypeGatewayDelayed  Type = "keryx.gateway.delayed.v1"
+	TypeGatewayDropped  Type = "keryx.gateway.dropped.v1"
+
 	TypeAuditRefused   Type = "keryx.audit.refused.v1"
 	TypeStoreRegressed Type = "keryx.store.regressed.v1"
 )
@@ -120,6 +125,8 @@ const (
 	CmdSessionPolicy   Type = "keryx.cmd.session.policy.v1"
 	CmdSessionList     Type = "keryx.cmd.session.list.v1"
 	CmdSessionShow     Type = "keryx.cmd.session.show.v1"
+
+	CmdGatewayRecord Type = "keryx.cmd.gateway.record.v1"
 
 	CmdTurnAccept    Type = "keryx.cmd.turn.accept.v1"
 	CmdTurnDecline   Type = "keryx.cmd.turn.decline.v1"

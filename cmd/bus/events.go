@@ -100,10 +100,16 @@ func newTail(g *global) *cobra.Command {
 	return cmd
 }
 
-// scopeOf resolves a session's id or name; _profile is the scope of the profile itself.
+// scopeOf resolves a session's id or name; _profile is the scope of the profile itself,
+// account-NAME that of a gateway's account.
 func scopeOf(ctx context.Context, c *client.Conn, to string) (events.Scope, error) {
 	if to == string(events.ScopeProfile) {
 		return events.ScopeProfile, nil
+	}
+	if account, ok := events.Scope(to).Account(); ok {
+		if page, err := c.Page(ctx, account.Scope(), 0, 1); err == nil && len(page.Records) > 0 {
+			return account.Scope(), nil
+		}
 	}
 	found, err := c.Find(ctx, to)
 	if err != nil {

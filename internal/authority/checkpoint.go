@@ -85,6 +85,15 @@ func (t *term) noticed(m sessionlog.Stored) error {
 		})
 		return nil
 	}
+	if name, ok := scope.Account(); ok {
+		l := t.accounts.get(p, name)
+		l.add(0, func(ctx context.Context) {
+			if err := l.read(ctx); err != nil {
+				t.logger.Warn("read an account anew", "account", name, "error", err)
+			}
+		})
+		return nil
+	}
 	l := t.named(p, nameEntry{record: events.NameRecord{Session: events.SessionID(scope)}})
 	l.add(0, func(ctx context.Context) {
 		if !l.awake(ctx) {
@@ -163,8 +172,8 @@ func (l *lane) saveSnapshot() {
 // besideSessions names what profiles have beside their sessions.
 func (t *term) besideSessions() []snapshot.Profile {
 	var out []snapshot.Profile
-	for p, l := range t.profiles.all() {
-		out = append(out, snapshot.Profile{Name: p, Scopes: l.scopes()})
+	for p := range t.profiles.all() {
+		out = append(out, snapshot.Profile{Name: p, Scopes: t.scopesBeside(p)})
 	}
 	return out
 }

@@ -53,7 +53,11 @@ func (t *term) load(ctx context.Context) error {
 func (t *term) loadProfiles(ctx context.Context, known []snapshot.Profile) error {
 	for _, p := range known {
 		for _, scope := range p.Scopes {
-			t.found(p.Name, scope)
+			if _, ok := scope.Account(); !ok {
+				t.found(p.Name, scope)
+			} else if _, err := t.accountKnown(ctx, p.Name, scope); err != nil {
+				return err
+			}
 		}
 	}
 	for p, scopes := range t.beside {
@@ -102,6 +106,10 @@ func (t *term) foldStored(m sessionlog.Stored) error {
 	}
 	if ofProfileLane(scope) {
 		t.found(profile, scope)
+		return nil
+	}
+	if name, ok := scope.Account(); ok {
+		t.accounts.get(profile, name).reached(rec)
 		return nil
 	}
 	l := t.sessions.lane(profile, events.SessionID(scope))

@@ -27,7 +27,10 @@ func (t *term) logPage(ctx context.Context, req *request) {
 		limit = pageLimit
 	}
 	p := req.caller.Profile
-	if scopeErr := t.checkScope(p, q.Scope); scopeErr != nil {
+	if known, err := t.accountKnown(ctx, p, q.Scope); err != nil {
+		t.fail(req, err)
+		return
+	} else if scopeErr := t.checkScope(p, q.Scope); !known && scopeErr != nil {
 		t.fail(req, scopeErr)
 		return
 	}

@@ -189,8 +189,8 @@ func (t *term) tips(p events.Profile, q events.LogTips) events.Tips {
 	return out
 }
 
-// allTips pages through every scope of a profile: _profile and the setup runs sort after
-// every ULID.
+// allTips pages through every scope of a profile: _profile, accounts and the setup runs
+// sort after every ULID.
 func (t *term) allTips(p events.Profile, after events.Scope) events.Tips {
 	out := events.Tips{Tips: []events.Tip{}}
 	for l := range t.sessions.all(p) {
@@ -205,7 +205,7 @@ func (t *term) allTips(p events.Profile, after events.Scope) events.Tips {
 			out.Tips = append(out.Tips, tip)
 		}
 	}
-	for _, scope := range t.profiles.get(p).scopes() {
+	for _, scope := range t.scopesBeside(p) {
 		if scope <= after {
 			continue
 		}
@@ -228,6 +228,9 @@ func (t *term) tip(p events.Profile, scope events.Scope) (events.Tip, bool) {
 		defer l.stateMu.RUnlock()
 		tip.Sequence, tip.Ordinal = l.tips[scope].sequence, l.tips[scope].ordinal
 		return tip, tip.Sequence != 0
+	}
+	if name, ok := scope.Account(); ok {
+		return t.accounts.get(p, name).tip()
 	}
 	if f, ok := t.importOf(p, scope); ok {
 		return importTip(scope, f), true

@@ -21,6 +21,8 @@ func (t *term) dispatch(req *request) {
 		events.ReportTargetAttached, events.ReportTargetDetached, events.DetachTarget,
 		events.RevokeLease, events.AddToken, events.RevokeToken:
 		t.toProfile(req)
+	case events.RecordGateway:
+		t.toAccount(req)
 	case events.BeginImport, events.PutImport, events.EndImport:
 		t.inBackground(req, t.importCommand)
 	case events.AcquireLease, events.RenewLease, events.ReleaseLease:

@@ -33,6 +33,7 @@ type term struct {
 
 	sessions *sessionIndex
 	profiles *profileIndex
+	accounts *accountIndex
 	// beside are the scopes that are to be loaded, but for sessions; nil after the start.
 	beside  map[events.Profile]map[events.Scope]bool
 	limits  *limits
@@ -63,6 +64,7 @@ func newTerm(cfg Config) (*term, error) {
 		lanes: newGroup(), services: newGroup(), begun: time.Now(),
 	}
 	t.profiles = newProfileIndex(t)
+	t.accounts = newAccountIndex(t)
 	t.imports = newImporter(t)
 	t.work, t.stopWork = context.WithCancel(context.Background())
 	t.gatherer = newGatherer(t.work, cfg.Log, t.services.start)

@@ -164,4 +164,8 @@ var tellers = map[events.Type]teller{
 	events.TypeSetupCancelRequested: of(tellSetupCancelRequested),
 	events.TypeSetupCancelled:       of(tellSetupCancelled),
 	events.TypeSetupNotified:        of(tellSetupNotified),
+	events.TypeGatewayReceived:      of(tellReceived),
+	events.TypeGatewaySent:          of(tellSent),
+	events.TypeGatewayDelayed:       of(tellDelayed),
+	events.TypeGatewayDropped:       of(tellDropped),
 }

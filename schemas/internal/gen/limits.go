@@ -20,6 +20,7 @@ var patterns = map[reflect.Type]string{
 	reflect.TypeFor[events.Profile]():       slug,
 	reflect.TypeFor[events.TargetName]():    slug,
 	reflect.TypeFor[events.TokenName]():     slug,
+	reflect.TypeFor[events.AccountName]():   slug,
 	reflect.TypeFor[events.PrincipalName](): `^[a-z0-9-]{1,63}$`,
 	reflect.TypeFor[events.Scope]():         `^[A-Za-z0-9_-]{1,128}$`,
 	reflect.TypeFor[events.Fence]():         `^[0-9]+\.[0-9]+$`,
