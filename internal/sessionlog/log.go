@@ -133,19 +133,23 @@ func (l *Log) Purge(ctx context.Context, subject string, before events.Sequence)
 	if before > 0 {
 		opts = append(opts, jetstream.WithPurgeSequence(uint64(before)))
 	}
-	if err := l.stream.Purge(ctx, opts...); err != nil {
-		return fmt.Errorf("purge %s before %d: %w", subject, before, err)
-	}
-	return nil
+	return l.counted(ctx, func() error {
+		if err := l.stream.Purge(ctx, opts...); err != nil {
+			return fmt.Errorf("purge %s before %d: %w", subject, before, err)
+		}
+		return nil
+	})
 }
 
 // Delete removes one message and writes over it. One that is gone is no error.
 func (l *Log) Delete(ctx context.Context, seq events.Sequence) error {
-	err := l.stream.SecureDeleteMsg(ctx, uint64(seq))
-	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return fmt.Errorf("delete sequence %d: %w", seq, err)
-	}
-	return nil
+	return l.counted(ctx, func() error {
+		err := l.stream.SecureDeleteMsg(ctx, uint64(seq))
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return fmt.Errorf("delete sequence %d: %w", seq, err)
+		}
+		return nil
+	})
 }
 
 // Last returns the newest message of a subject, which may be a pattern, or [ErrNone].
