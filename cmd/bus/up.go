@@ -61,7 +61,8 @@ printed and in DIR/run/api. 'bus token add' makes tokens for it.
 The same --dir and --key go on with the same session.
 
 Beside the target "local", it offers those of the files in DIR/home/PROFILE/targets, see
-docs/targets.md; "bus targets" lists them.`,
+docs/targets.md; "bus targets" lists them. Packages are installed in DIR/home/PROFILE, see
+docs/setup.md.`,
 		Example: `  bus up
   printf 'echo hello\necho $((6*7))\n' | bus up --dir ./state --key cli:script`,
 		Args: cobra.NoArgs,
@@ -126,6 +127,10 @@ func (f *upFlags) services(cmd *cobra.Command, g *global, profile events.Profile
 	if err != nil {
 		return nil, secretRefusal(err)
 	}
+	home, err := services.HomeDir(g.bus.Dir, profile)
+	if err != nil {
+		return nil, err
+	}
 	files, err := services.OpenTargets(services.TargetsDir(g.bus.Dir, profile), target, true, log)
 	if err != nil {
 		return nil, err
@@ -151,7 +156,7 @@ func (f *upFlags) services(cmd *cobra.Command, g *global, profile events.Profile
 		fmt.Fprintf(console.Log, "HTTP API: %s (a token for it: bus token add NAME --role gateway%s)\n", url, g.where(cmd))
 	}
 	return fx.Options(f.options(cfg), fx.Populate(&bus),
-		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Secrets: secrets, Logger: log}, files).Option(),
+		services.Executor(embedded(upExecutor, events.RoleExecutor), execution.Config{Home: home, Secrets: secrets, Logger: log}, files).Option(),
 		services.ShellHost(embedded(upHost, events.RoleHost), log).Option(),
 		services.Edge(dials, edge, announce).Option(),
 		// Whoever sits here has started the bus: that is the operator.

@@ -441,3 +441,47 @@ func TestACancelThatTheExecutorCannotHearStillWins(t *testing.T) {
 		t.Errorf("the run is %+v", end)
 	}
 }
+
+// TestTheExamplePackageInstallsItsToolAndTheSessionThatWaitsGoesOn takes everything from
+// the command line, in one process of `bus up` and its chat.
+func TestTheExamplePackageInstallsItsToolAndTheSessionThatWaitsGoesOn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.serving()
+	home := filepath.Join(b.dir, "home")
+	b.start("", "executor", "--url", b.url(), "--creds", b.creds("ex"), "--home", home)
+	chat := b.start("echo first\n", "gateway-bridge", "--url", b.url(), "--creds", b.creds("gw"), "--creds", b.creds("sh"), "--stdio")
+	if code := chat.exit(30 * time.Second); code != 0 {
+		t.Fatalf("the first turn exited %d", code)
+	}
+	b.start("", "gateway-bridge", "--url", b.url(), "--creds", b.creds("sh"))
+	bus := func(args ...string) string { return b.run("bus", append(args, "--dir", b.store())...) }
+	bus("package", "add", filepath.Join("..", "..", "integrations", "greet-package"))
+	plan := bus("setup", "plan", "Greet", "--for", "cli:local", "--json")
+	_, rest, _ := strings.Cut(plan, `"revision":"`)
+	revision, _, _ := strings.Cut(rest, `"`)
+	out := bus("setup", "run", "Greet", "--for", "cli:local", "--revision", revision)
+	if !strings.Contains(out, "1.2.0 installed in "+home) {
+		t.Errorf("run says %q", out)
+	}
+	b.await("the word to the session, and its turn", 30*time.Second, func() bool {
+		text := bus("replay", "cli:local")
+		return strings.Contains(text, "Greet 1.2.0 is set up now") && strings.Count(text, "turn.ended") >= 2
+	})
+	if log := bus("setup", "log", "Greet"); !strings.Contains(log, "greet-1.2.0.tar.gz: OK") || !strings.Contains(log, "Hello, setup!") {
+		t.Errorf("the log is %q", log)
+	}
+	bus("package", "enable", "Greet")
+	b.await("the package's target", 30*time.Second, func() bool { return strings.Contains(bus("targets"), "greet") })
+	early := b.start("", "bus", "exec", "cli:local", "--target", "greet", "--dir", b.store(), "--", "greet", "Ada")
+	if code := early.exit(30 * time.Second); code == 0 || !strings.Contains(early.stderr.String(), "not_in_effect") {
+		t.Errorf("before the next epoch: exit %d, %s", code, early.stderr)
+	}
+	bus("session", "reset", "cli:local", "--reason", "a tool was installed")
+	ran := b.start("", "bus", "exec", "cli:local", "--target", "greet", "--dir", b.store(), "--", "greet", "Ada")
+	if code := ran.exit(30 * time.Second); code != 0 || ran.stdout.String() != "Hello, Ada! This is greet 1.2.0.\n" {
+		t.Errorf("exit %d, %q, %s", code, ran.stdout, ran.stderr)
+	}
+	bus("package", "disable", "Greet")
+	b.await("the target to be withdrawn", 30*time.Second, func() bool { return !strings.Contains(bus("targets"), "greet") })
+}

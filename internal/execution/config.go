@@ -35,8 +35,9 @@ type Config struct {
 	// CheckDir makes sure of runtime directories; its errors are *[events.Error]. Default
 	// [privdir.Check].
 	CheckDir func(path string, owner privdir.Owner) error
-	// Home is where packages of the profile are installed, an absolute directory. Empty:
-	// setups are refused.
+	// Home is where packages of the profile are installed, an absolute directory. The
+	// targets of those that are enabled are offered beside the executor's own, whose names
+	// win. Empty: setups are refused.
 	Home string
 	// LeaseTTL is how long the executor may be silent. 0: the bus's default.
 	LeaseTTL time.Duration

@@ -55,6 +55,7 @@ func (i *install) do(ctx context.Context) {
 	if place != nil {
 		err = errors.Join(err, place.close(keep))
 	}
+	signal(x.changed)
 	if err != nil {
 		log.Error("tidy up after a setup", "error", err)
 	}

@@ -15,7 +15,8 @@ import (
 // installer runs the setups of packages: one at a time per package.
 type installer struct {
 	service *service
-	home    string // empty: nothing is installed here
+	home    string        // empty: nothing is installed here
+	changed chan struct{} // size 1: packages may have changed
 
 	mu    sync.Mutex
 	runs  map[events.RunID]*install
@@ -24,7 +25,7 @@ type installer struct {
 
 func newInstaller(s *service) *installer {
 	return &installer{
-		service: s, home: s.cfg.Home, runs: make(map[events.RunID]*install), ended: make(map[events.RunID]bool),
+		service: s, home: s.cfg.Home, changed: make(chan struct{}, 1), runs: make(map[events.RunID]*install), ended: make(map[events.RunID]bool),
 	}
 }
 

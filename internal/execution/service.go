@@ -13,6 +13,7 @@ import (
 	"keryx/client"
 	"keryx/events"
 	"keryx/internal/process"
+	"keryx/internal/targets"
 )
 
 // orderBuffer is how many orders may wait to be read.
@@ -97,14 +98,17 @@ func (s *service) serve(ctx context.Context, orders <-chan *nats.Msg, lost []eve
 	defer abandon(nil)
 	s.work.Go(func() { s.reportLost(working, lost) })
 	s.work.Go(func() { s.install.sweep(holding, working) })
+	packaged := make(chan []targets.Declaration)
+	s.work.Go(func() { s.install.followPackages(holding, packaged) })
+	own, brought := s.cfg.Targets, []targets.Declaration(nil)
 	for {
 		select {
 		case m := <-orders:
 			s.take(working, m)
-		case all := <-s.cfg.Changes:
-			if err := s.tenants.declare(holding, all); err != nil {
-				s.cfg.Logger.Error("what was declared cannot be offered; what was before stays", "error", err)
-			}
+		case own = <-s.cfg.Changes:
+			s.declare(holding, own, brought)
+		case brought = <-packaged:
+			s.declare(holding, own, brought)
 		case err := <-s.tenants.failed:
 			letGo()
 			return errors.Join(fmt.Errorf("run executor: %w", err), s.stop(working, abandon, orders))
@@ -112,6 +116,13 @@ func (s *service) serve(ctx context.Context, orders <-chan *nats.Msg, lost []eve
 			letGo()
 			return s.stop(working, abandon, orders)
 		}
+	}
+}
+
+// declare makes the executor's own targets and those of packages all that is offered.
+func (s *service) declare(ctx context.Context, own, brought []targets.Declaration) {
+	if err := s.tenants.declare(ctx, beside(own, brought)); err != nil {
+		s.cfg.Logger.Error("what was declared cannot be offered; what was before stays", "error", err)
 	}
 }
 

@@ -23,6 +23,18 @@ func TargetsDir(dir string, profile events.Profile) string {
 	return filepath.Join(dir, "home", string(profile), "targets")
 }
 
+// HomeDir is a profile's home below the directory of the bus, made if need be.
+func HomeDir(dir string, profile events.Profile) (string, error) {
+	home, err := filepath.Abs(filepath.Join(dir, "home", string(profile)))
+	if err == nil {
+		err = os.MkdirAll(home, 0o700)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the home of profile %s: %w", profile, err)
+	}
+	return home, nil
+}
+
 // TargetFiles are the targets of an executor: those of files, and one of its own.
 type TargetFiles struct {
 	files targetfile.Files
