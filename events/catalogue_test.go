@@ -31,7 +31,7 @@ func all() []described {
 			out = append(out, described{string(e.Type) + ".answer", e.Answer})
 		}
 	}
-	for _, o := range events.Orders() {
+	for _, o := range append(events.Orders(), events.Formats()...) {
 		out = append(out, described{string(o.Type), o.New})
 	}
 	return out

@@ -23,3 +23,12 @@ func Orders() []OrderEntry {
 		{"keryx.order.setupstop.v1", fresh[SetupStopOrder]},
 	}
 }
+
+// TypeProgressLine names the schema of [ProgressLine].
+const TypeProgressLine = "keryx.format.progress.v1"
+
+// Formats returns what else has a schema: JSON that programs give to Keryx by other ways
+// than the bus. Unknown fields are refused.
+func Formats() []OrderEntry {
+	return []OrderEntry{{TypeProgressLine, fresh[ProgressLine]}}
+}

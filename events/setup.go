@@ -89,6 +89,19 @@ type SetupProgress struct {
 	Message string `json:"message,omitempty"`
 }
 
+// ProgressLine is one line that a setup writes to its descriptor for progress. It never
+// goes back: what is less than before is not shown.
+type ProgressLine struct {
+	// Step counts from 1.
+	Step int `json:"step,omitempty"`
+	// Total is how many steps there are.
+	Total int `json:"total,omitempty"`
+	// Percent is from 0 to 100.
+	Percent int `json:"percent,omitempty"`
+	// Message is one line for people.
+	Message string `json:"message,omitempty"`
+}
+
 // SetupProgressed says how far a run has come.
 type SetupProgressed struct {
 	Run      RunID         `json:"run"`

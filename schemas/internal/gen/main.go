@@ -63,6 +63,12 @@ func writeSchemas(words words, out string) error {
 			return err
 		}
 	}
+	for _, f := range events.Formats() {
+		b := builder{words: words, closed: true}
+		if err := write(out, string(f.Type), b.document(string(f.Type), reflect.TypeOf(f.New()).Elem())); err != nil {
+			return err
+		}
+	}
 	for _, o := range events.Orders() {
 		b := builder{words: words}
 		if err := write(out, string(o.Type), b.document(string(o.Type), reflect.TypeOf(o.New()).Elem())); err != nil {
