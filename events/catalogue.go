@@ -50,9 +50,8 @@ func Catalogue() []Entry {
 }
 
 func allCommands() []Entry {
-	return slices.Concat(commandEntries(), packageCommands(), gatewayCommands())
+	return slices.Concat(commandEntries(), packageCommands(), gatewayCommands(), deadCommands())
 }
-
 func eventEntries() []Entry {
 	return []Entry{
 		event[SessionRegistered](TypeSessionRegistered),

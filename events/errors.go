@@ -59,6 +59,7 @@ const (
 	CodeLeaseHeld           Code = "lease_held"
 	CodeLeaseLost           Code = "lease_lost"
 	CodeLeaseRevoked        Code = "lease_revoked"
+	CodeUnknownLetter       Code = "unknown_letter"
 	CodeStoreFull           Code = "store_full"
 	CodeStoreRegressed      Code = "store_regressed"
 	CodeStoreDamaged        Code = "store_damaged"
@@ -143,6 +144,7 @@ func Codes() []CodeInfo {
 		{CodeLeaseHeld, "another holder has the lease", true, true, 409},
 		{CodeLeaseLost, "the lease ran out or was taken: stop", false, true, 409},
 		{CodeLeaseRevoked, "an operator took the lease away; this instance does not get it again", false, true, 409},
+		{CodeUnknownLetter, "no dead letter has this sequence: dropped, or older than is kept", false, true, 404},
 		{CodeStoreFull, "the store has reached its limit; nothing was written", true, true, 507},
 		{CodeStoreRegressed, "the store lost messages it once had; the operator must decide", false, true, 503},
 		{CodeStoreDamaged, "the store's files are not what was written; the operator must decide", false, true, 503},

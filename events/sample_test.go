@@ -102,7 +102,7 @@ var samplesByName = map[string]any{
 	"exit_code": 0, "pid": 4711, "left_pids": 4712, "limit": 100, "pending": 1, "background_running": 0, "turns": 3,
 	"bytes": 6, "missing_bytes": 1, "ttl_ms": 15000, "in_ms": 60000, "lease_ttl_ms": 15000, "deadline_ms": 5000, "delay_ms": 1000, "duration_ms": 12,
 	"timeout_ms": 60000, "grace_ms": 5000, "age_ms": 4000, "idle_ttl_ms": 3600000, "host_gone_ms": 60000,
-	"generation": 1, "lost_messages": 2, "damaged": "stream KX_LOG: 1.blk", "access_epoch": 0, "stored": 7, "from": 3, "chunk.to": 4, "env_set": map[string]string{"LANG": "C"},
+	"generation": 1, "lost_messages": 2, "dropped": 2, "damaged": "stream KX_LOG: 1.blk", "access_epoch": 0, "stored": 7, "from": 3, "chunk.to": 4, "env_set": map[string]string{"LANG": "C"},
 	"authoritative_env": "HTTPS_PROXY", "limits_unenforced": "pids", "runtime_dir": "/run/keryx", "command": "true", "argv_prefix": "rm",
 	"cpu_milli": 1500, "memory_bytes": 536870912, "pids": 256,
 	"policy_revision": "5f3c9e0a1b2d4c6e", "why": "the policy of target local", "stdin_bytes": 6, "tool": "bash",

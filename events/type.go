@@ -179,6 +179,10 @@ const (
 	CmdTokenRevoke Type = "keryx.cmd.token.revoke.v1"
 	CmdTokenList   Type = "keryx.cmd.token.list.v1"
 
+	CmdDeadList Type = "keryx.cmd.dead.list.v1"
+	CmdDeadShow Type = "keryx.cmd.dead.show.v1"
+	CmdDeadDrop Type = "keryx.cmd.dead.drop.v1"
+
 	CmdLogPage Type = "keryx.cmd.log.page.v1"
 	CmdLogTips Type = "keryx.cmd.log.tips.v1"
 

@@ -50,7 +50,7 @@ command was called wrongly.`,
 		newApprovals(g), newApprove(g), newDeny(g),
 		newWhy(g),
 		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g), newLease(g),
-		newPackage(g), newSetup(g), newEvents(g), newReplay(g), newExport(g), newImport(g), newSecret(g), newBackup(g), newDoctor(g), newRestore(g), newVersion(g),
+		newPackage(g), newSetup(g), newEvents(g), newReplay(g), newExport(g), newImport(g), newSecret(g), newDead(g), newBackup(g), newDoctor(g), newRestore(g), newVersion(g),
 		newSchema(g))
 }
 

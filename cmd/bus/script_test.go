@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 			"fileenv":  fileEnv,
 			"mode":     mode,
 			"count":    count,
+			"command":  command,
 		},
 	})
 }

@@ -2,6 +2,7 @@ package authority
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -49,7 +50,9 @@ func (t *term) bury(caller events.Principal, m *nats.Msg, e *events.Error) {
 	if len(m.Data) <= events.MaxData {
 		d.Data = m.Data
 		for k, v := range m.Header {
-			d.Header[k] = v
+			if !strings.HasPrefix(k, "Nats-") { // those would be orders to the server
+				d.Header[k] = v
+			}
 		}
 	}
 	d.Header.Set(headerDeadCode, string(e.Code))

@@ -25,6 +25,8 @@ func (t *term) dispatch(req *request) {
 		t.toAccount(req)
 	case events.BeginImport, events.PutImport, events.EndImport:
 		t.inBackground(req, t.importCommand)
+	case events.DeadList, events.DeadShow, events.DeadDrop:
+		t.inBackground(req, t.deadCommand)
 	case events.AcquireLease, events.RenewLease, events.ReleaseLease:
 		t.inBackground(req, t.leaseCommand)
 	default:
