@@ -167,15 +167,21 @@ func (b *bus) serve(c *client.Conn, handle func(context.Context, *client.Turn) c
 
 func (b *bus) serveWith(c *client.Conn, cfg client.HostConfig) {
 	b.t.Helper()
+	b.t.Cleanup(b.serveUntil(c, cfg))
+}
+
+// serveUntil serves until the function that it returns is called.
+func (b *bus) serveUntil(c *client.Conn, cfg client.HostConfig) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.ServeHost(ctx, cfg) }()
-	b.t.Cleanup(func() {
+	return func() {
+		b.t.Helper()
 		cancel()
 		if err := <-done; err != nil && ctx.Err() == nil {
 			b.t.Errorf("serve host: %v", err)
 		}
-	})
+	}
 }
 
 // settled waits until an item is settled.

@@ -46,7 +46,7 @@ func TestManySessionsWithABacklogAreSettledInOrder(t *testing.T) {
 	before := memory(t)
 	o := newOrder()
 	begun := time.Now()
-	b.serveWith(b.connect("agent", events.RoleHost), client.HostConfig{LeaseTTL: time.Minute, Handle: o.take})
+	leave := b.serveUntil(b.connect("agent", events.RoleHost), client.HostConfig{LeaseTTL: time.Minute, Handle: o.take})
 	o.await(t, 3*n)
 	took := time.Since(begun)
 	ids := make([]events.SessionID, n)
@@ -61,6 +61,10 @@ func TestManySessionsWithABacklogAreSettledInOrder(t *testing.T) {
 	t.Logf("%d sessions, %d turns in %v (%.0f a second); resident %d MB before, %d MB after, at most %d MB; %.1f KB a turn",
 		n, 3*n, took.Round(time.Millisecond), float64(3*n)/took.Seconds(), before.now>>20, after.now>>20, after.peak>>20,
 		float64(after.now-before.now)/float64(3*n)/1024)
+	leave()
+	rest := memory(t)
+	t.Logf("resident %d MB once the host has left; %.1f KB a session more than before its three turns", rest.now>>20,
+		float64(rest.now-before.now)/float64(n)/1024)
 	for i, id := range ids {
 		if got := o.of(id); !slices.Equal(got, []string{"0", "1", "2"}) {
 			t.Errorf("session %d ran %v", i, got)

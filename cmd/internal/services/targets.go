@@ -23,14 +23,12 @@ func TargetsDir(dir string, profile events.Profile) string {
 	return filepath.Join(dir, "home", string(profile), "targets")
 }
 
-// HomeDir is a profile's home below the directory of the bus, made if need be.
+// HomeDir is a profile's home below the directory of the bus. It is made when something
+// is put there.
 func HomeDir(dir string, profile events.Profile) (string, error) {
 	home, err := filepath.Abs(filepath.Join(dir, "home", string(profile)))
-	if err == nil {
-		err = os.MkdirAll(home, 0o700)
-	}
 	if err != nil {
-		return "", fmt.Errorf("make the home of profile %s: %w", profile, err)
+		return "", fmt.Errorf("find the home of profile %s: %w", profile, err)
 	}
 	return home, nil
 }
