@@ -261,3 +261,9 @@ func (c *Conn) Tips(ctx context.Context, scopes ...events.Scope) ([]events.Tip, 
 		q.After = a.Tips[len(a.Tips)-1].Scope
 	}
 }
+
+// RecordGateway puts what passed between a platform and a session on an account's record.
+func (c *Conn) RecordGateway(ctx context.Context, r events.RecordGateway) error {
+	r.Instance = c.cfg.Instance
+	return c.Do(ctx, events.CmdGatewayRecord, r, nil)
+}

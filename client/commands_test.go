@@ -161,6 +161,9 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 			_, err := conn.RegisterTarget(ctx, events.TargetSpec{Name: "local", Kind: "terminal"}, fence)
 			return err
 		},
+		"record gateway": func() error {
+			return conn.RecordGateway(ctx, events.RecordGateway{Account: "bot", Fence: fence, Dropped: &events.GatewayDropped{Account: "bot", Reason: "r"}})
+		},
 		"forget":  func() error { return conn.Forget(ctx, id, "r") },
 		"policy":  func() error { _, err := conn.SetPolicy(ctx, events.SetPolicy{To: "k"}); return err },
 		"approve": func() error { _, err := conn.Approve(ctx, events.ApprovalID(events.NewID()), "u"); return err },

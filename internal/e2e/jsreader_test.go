@@ -153,6 +153,9 @@ func TestTheAsyncAPIDocumentIsValid(t *testing.T) {
 		t.Errorf("it is AsyncAPI %s", found.Version)
 	}
 	for _, name := range schemas.Names() {
+		if strings.HasPrefix(name, "keryx.format.") {
+			continue // does not travel on the bus
+		}
 		if !slices.Contains(found.Messages, name) {
 			t.Errorf("%s is no message of the document", name)
 		}
