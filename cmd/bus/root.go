@@ -51,7 +51,7 @@ command was called wrongly.`,
 		newWhy(g),
 		newExec(g), newAttach(g), newPs(g), newKill(g), newOutput(g), newTargets(g), newLeases(g), newLease(g),
 		newPackage(g), newSetup(g), newEvents(g), newReplay(g), newExport(g), newImport(g), newSecret(g), newDead(g), newBackup(g), newDoctor(g), newRestore(g), newVersion(g),
-		newSchema(g))
+		newSchema(g), newHealth(g))
 }
 
 // followed is connected for what goes on without an end.

@@ -65,6 +65,7 @@ a host and an operator.`,
 	f.chat.ApprovalFlags(cmd)
 	f.edge.Flags(cmd, "")
 	f.log.Flags(cmd, "warn")
+	cmd.AddCommand(run.HealthOf("gateway-bridge"))
 	return cmd
 }
 

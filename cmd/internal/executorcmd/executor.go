@@ -70,6 +70,7 @@ it what was meant for the executor alone.`,
 		[]string{string(events.OnLeaseLossKeep), string(events.OnLeaseLossKill)}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag does not exist: a fault of this program
 	}
+	cmd.AddCommand(run.HealthOf("executor"))
 	return cmd
 }
 
