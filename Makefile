@@ -6,7 +6,7 @@ LINT          := tools/bin/golangci-lint
 TEST_TIMEOUT  ?= 10m
 
 .DEFAULT_GOAL := all
-.PHONY: all build lint test tools unit bench fmt generate clean help
+.PHONY: all build lint test tools unit bench fmt generate image-files clean help
 
 all: build test ## build, lint and test (the default)
 
@@ -41,11 +41,14 @@ fmt: $(LINT) ## rewrite files as the formatters want them
 generate: ## rewrite the schemas from the catalogue
 	$(GO) generate ./...
 
+image-files: ## put static binaries and what else the images need into image/
+	tools/image-files
+
 clean: ## remove what the other targets made
-	rm -rf bin tools/bin
+	rm -rf bin tools/bin image
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The linter has a module of its own, so that its dependencies stay out of ours.
 $(LINT): tools/go.mod tools/go.sum
