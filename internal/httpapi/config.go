@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"time"
 
 	"keryx/client"
@@ -26,6 +27,9 @@ type Config struct {
 	// address and of the certificate: a page of a foreign name that was made to point here
 	// is refused.
 	Hosts []string
+	// Gateways take the requests of POST /v1/gateways/{name}, by name. They check who sends
+	// by themselves: no bearer token is asked for.
+	Gateways map[string]http.Handler
 	// RunFile, if set, is written with the URL and removed at the stop.
 	RunFile string
 	// RequestTime bounds a request that is no stream. Default 30 s.

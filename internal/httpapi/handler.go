@@ -45,6 +45,10 @@ func (s *Server) handler() http.Handler {
 			s.refuse(w, r, err)
 			return
 		}
+		if name, ok := strings.CutPrefix(r.URL.Path, gatewayPath); ok {
+			s.gateway(name, w, r)
+			return
+		}
 		tok, err := s.bearers.of(r)
 		if err != nil {
 			s.refuse(w, r, err)

@@ -27,6 +27,9 @@ type flags struct {
 	chat      services.ChatFlags
 	edge      services.EdgeFlags
 	log       run.Log
+	// platforms is a file of accounts at chat platforms; accounts is what it says.
+	platforms string
+	accounts  *services.Platforms
 }
 
 // New returns the command.
@@ -45,6 +48,10 @@ With credentials of role host it runs the built-in host 'shell', which runs each
 message by /bin/sh -c in the session's target. Both may be given; each has a
 connection of its own.
 
+With --platforms it joins the accounts of a file to sessions: plugin processes that speak
+lines of JSON, and webhooks, which come in at --api. Bridges with the same credentials and
+accounts stand by for each other.
+
 With --api it serves the HTTP API to callers with a bearer token ('bus token add'), for
 whom it acts as the principals of --api-creds: a gateway, and, for tokens of these roles,
 a host and an operator.`,
@@ -59,6 +66,7 @@ a host and an operator.`,
 	fs.StringVar(&f.url, "url", "", "URL of the bus (required)")
 	fs.StringArrayVar(&f.creds, "creds", nil, "credentials file of role gateway or host (required; may be repeated)")
 	fs.BoolVar(&f.stdio, "stdio", false, "hold a conversation over standard input and output")
+	fs.StringVar(&f.platforms, "platforms", "", "YAML file of accounts at chat platforms to serve (docs/platforms.md); needs credentials of role gateway")
 	fs.StringVar(&f.http, "http", "", "loopback host:port for /healthz and /readyz; default: none")
 	fs.StringArrayVar(&f.apiCreds, "api-creds", nil, "credentials file as which --api acts: of role gateway, host or operator (may be repeated)")
 	f.chat.Flags(cmd)
@@ -83,12 +91,14 @@ func (f *flags) read() (roles, error) {
 	_, gateway := out[events.RoleGateway]
 	_, host := out[events.RoleHost]
 	switch {
+	case f.platforms != "" && !gateway:
+		return nil, cli.Usagef("--platforms needs credentials of the role gateway")
 	case f.stdio && !gateway:
 		return nil, cli.Usagef("--stdio needs credentials of the role gateway")
 	case (f.edge.Addr != "") != (len(f.apiCreds) > 0):
 		return nil, cli.Usagef("--api and --api-creds go together")
-	case !f.stdio && gateway && !host && f.edge.Addr == "":
-		return nil, cli.Usagef("nothing to do: credentials of the role gateway need --stdio")
+	case !f.stdio && f.platforms == "" && gateway && !host && f.edge.Addr == "":
+		return nil, cli.Usagef("nothing to do: credentials of the role gateway need --stdio or --platforms")
 	}
 	return out, nil
 }
@@ -127,6 +137,9 @@ func (f *flags) api(out io.Writer, log *slog.Logger) (*run.Principal, error) {
 	cfg, err := f.edge.Config(log)
 	if err != nil {
 		return nil, err
+	}
+	if f.accounts != nil {
+		cfg.Gateways = f.accounts.Hooks()
 	}
 	dials := make(map[events.Role]services.Dial)
 	for role, c := range creds {
@@ -168,6 +181,17 @@ func (f *flags) services(creds roles, console *services.Console, out io.Writer, 
 	var all []*run.Principal
 	if c, ok := creds[events.RoleHost]; ok {
 		all = append(all, services.ShellHost(services.Remote(f.url, c, log), log))
+	}
+	if f.platforms != "" {
+		accounts, err := services.ReadPlatforms(f.platforms, log)
+		if err != nil {
+			return nil, err
+		}
+		if len(accounts.Hooks()) > 0 && f.edge.Addr == "" {
+			return nil, cli.Usagef("--platforms %s has webhooks, which come in at --api", f.platforms)
+		}
+		f.accounts = accounts
+		all = append(all, accounts.Principal(services.Remote(f.url, creds[events.RoleGateway], log)))
 	}
 	api, err := f.api(out, log)
 	if err != nil {
