@@ -2,8 +2,8 @@
 
 GO            ?= go
 LINT          := tools/bin/golangci-lint
-# The race detector makes tests slower; the bound is for all packages together.
-TEST_TIMEOUT  ?= 10m
+# The race detector makes tests slower; the bound is for each package.
+TEST_TIMEOUT  ?= 20m
 
 .DEFAULT_GOAL := all
 .PHONY: all build lint test tools unit bench fmt generate image-files clean help
