@@ -45,6 +45,8 @@ const (
 	CodeStaleSelection      Code = "stale_selection"
 	CodeUnknownApproval     Code = "unknown_approval"
 	CodeUnknownQuestion     Code = "unknown_question"
+	CodeHandlerFailed       Code = "handler_failed"
+	CodeUnknownInvocation   Code = "unknown_invocation"
 	CodeAlreadyAnswered     Code = "already_answered"
 	CodeStaleApproval       Code = "stale_approval"
 	CodeApprovalDenied      Code = "approval_denied"
@@ -130,6 +132,8 @@ func Codes() []CodeInfo {
 		{CodeStaleSelection, "the target changed since it was selected; nothing was started", false, true, 409},
 		{CodeUnknownApproval, "no approval has this id", false, true, 404},
 		{CodeUnknownQuestion, "no question has this id, or it was not put to the caller", false, true, 404},
+		{CodeHandlerFailed, "the process that handles it could not do it; what it did stands, and it is not tried again", false, true, 502},
+		{CodeUnknownInvocation, "no slash command has this id, or it was not given to the caller", false, true, 404},
 		{CodeAlreadyAnswered, "somebody answered before; the first answer stands", false, true, 409},
 		{CodeStaleApproval, "the action is not, or no longer, the one that was approved; nothing was started", false, true, 409},
 		{CodeApprovalDenied, "the action was not approved; nothing was started", false, true, 403},

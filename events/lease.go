@@ -16,6 +16,7 @@ const (
 	LeaseAccount LeaseKind = "account" // held by gateways
 	LeasePolicy  LeaseKind = "policy"  // held by who is asked before a tool runs: gateways, operators
 	LeaseBus     LeaseKind = "bus"     // held by the active authority
+	LeaseHandler LeaseKind = "handler" // held by processes that carry out slash commands
 )
 
 // LeaseKey names a lease: <profile>.<kind>.<name>.

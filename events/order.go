@@ -21,6 +21,7 @@ func Orders() []OrderEntry {
 		{"keryx.order.question.v1", fresh[PolicyQuestion]},
 		{"keryx.order.setup.v1", fresh[SetupOrder]},
 		{"keryx.order.setupstop.v1", fresh[SetupStopOrder]},
+		{"keryx.order.invoke.v1", fresh[InvokeOrder]},
 	}
 }
 

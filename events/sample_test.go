@@ -82,6 +82,10 @@ var samplesByType = map[reflect.Type]any{
 	reflect.TypeFor[events.TurnState]():     events.TurnRunning,
 	reflect.TypeFor[events.LeaseState]():    events.LeaseHeld,
 
+	reflect.TypeFor[events.CommandName]():     events.CommandName("deploy"),
+	reflect.TypeFor[events.CommandField]():    events.FieldSurface,
+	reflect.TypeFor[events.InvocationState](): events.InvocationFailed,
+
 	reflect.TypeFor[events.OnLeaseLoss]():      events.OnLeaseLossKeep,
 	reflect.TypeFor[events.ApprovalDecision](): events.ApprovalOnRequest,
 	reflect.TypeFor[events.ApprovalState]():    events.ApprovalStateConsumed,
@@ -107,6 +111,7 @@ var samplesByName = map[string]any{
 	"cpu_milli": 1500, "memory_bytes": 536870912, "pids": 256,
 	"policy_revision": "5f3c9e0a1b2d4c6e", "why": "the policy of target local", "stdin_bytes": 6, "tool": "bash",
 	"offset": 4096, "redacted": 1, "content": aDigest, "schemas": aDigest,
+	"raw_args": "v2 --now", "surfaces": "terminal",
 	"events": 20, "chunks": 3, "id": aReceipt,
 	"dir": "/srv/packages/hello", "version": "1.2.0", "needs": "tar", "help": "say hello", "packages": "hello",
 	"step": 2, "total": 5, "percent": 40, "malformed": 1, "package": "hello",

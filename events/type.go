@@ -103,10 +103,14 @@ const (
 	TypePolicyVoted    Type = "keryx.policy.voted.v1"
 	TypePolicyAnswered Type = "keryx.policy.answered.v1"
 
-	TypeGatewayReceived Type = "keryx.gateway.received.v1"
-	TypeGatewaySent     Type = "keryx.gateway.sent.v1"
-	TypeGatewayDelayed  Type = "keryx.gateway.delayed.v1"
-	TypeGatewayDropped  Type = "keryx.gateway.dropped.v1"
+	TypeGatewayReceived   Type = "keryx.gateway.received.v1"
+	TypeGatewaySent       Type = "keryx.gateway.sent.v1"
+	TypeGatewayDelayed    Type = "keryx.gateway.delayed.v1"
+	TypeGatewayDropped    Type = "keryx.gateway.dropped.v1"
+	TypeCommandInvoked    Type = "keryx.command.invoked.v1"
+	TypeCommandCompleted  Type = "keryx.command.completed.v1"
+	TypeCommandFailed     Type = "keryx.command.failed.v1"
+	TypeHandlerRegistered Type = "keryx.handler.registered.v1"
 
 	TypeAuditRefused   Type = "keryx.audit.refused.v1"
 	TypeStoreRegressed Type = "keryx.store.regressed.v1"
@@ -141,6 +145,12 @@ const (
 	CmdContinuationEdit    Type = "keryx.cmd.continuation.edit.v1"
 	CmdContinuationRequeue Type = "keryx.cmd.continuation.requeue.v1"
 	CmdContinuationDiscard Type = "keryx.cmd.continuation.discard.v1"
+
+	CmdHandlerRegister Type = "keryx.cmd.handler.register.v1"
+	CmdCommandInvoke   Type = "keryx.cmd.command.invoke.v1"
+	CmdCommandAnswer   Type = "keryx.cmd.command.answer.v1"
+	CmdCommandShow     Type = "keryx.cmd.command.show.v1"
+	CmdCommandList     Type = "keryx.cmd.command.list.v1"
 
 	CmdTargetRegister Type = "keryx.cmd.target.register.v1"
 	CmdTargetWithdraw Type = "keryx.cmd.target.withdraw.v1"

@@ -24,6 +24,8 @@ func (l *lane) outside(cmd *lifecycle.Command) error {
 		cmd.Place = l.placeOf(d.Approval)
 	case lifecycle.UseApproval:
 		cmd.Place = l.placeOf(d.Approval)
+	case events.InvokeCommand:
+		cmd.Handler = l.t.handlerPlace(l.profile, d.Name)
 	case events.AskPolicy:
 		cmd.Judges = l.t.judges(l.profile)
 	}

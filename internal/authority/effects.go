@@ -77,6 +77,8 @@ func (l *lane) perform(effects []lifecycle.Effect) {
 			l.sendStart(e)
 		case lifecycle.SendStop:
 			l.sendStop(e)
+		case lifecycle.SendInvoke:
+			l.t.tell(events.HandlerSubject(l.profile, e.Handler.Principal, e.Handler.Instance, events.HandlerInvoke), e.Order, l.trace)
 		case lifecycle.SendQuestion:
 			l.t.tell(events.PolicySubject(l.profile, e.Judge.Principal, e.Judge.Instance), e.Question, l.trace)
 		}

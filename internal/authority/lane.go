@@ -201,7 +201,7 @@ func (l *lane) command(req *request) (lifecycle.Command, error) {
 			}
 		}
 	}
-	cmd.Via = l.via(req)
+	cmd.Via, cmd.By = l.via(req), l.t.roleOf(req)
 	return cmd, l.outside(&cmd)
 }
 

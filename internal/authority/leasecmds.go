@@ -12,18 +12,19 @@ import (
 
 // leaseKinds says which leases a role may acquire. A host's lease on a session comes
 // with its attach, which the log decides. Who holds one of kind policy is asked before a
-// tool runs.
+// tool runs; who holds one of kind handler carries out slash commands.
 var leaseKinds = map[events.Role][]events.LeaseKind{
-	events.RoleExecutor: {events.LeaseTarget},
-	events.RoleGateway:  {events.LeaseAccount, events.LeasePolicy},
-	events.RoleOperator: {events.LeasePolicy},
+	events.RoleHost:     {events.LeaseHandler},
+	events.RoleExecutor: {events.LeaseTarget, events.LeaseHandler},
+	events.RoleGateway:  {events.LeaseAccount, events.LeasePolicy, events.LeaseHandler},
+	events.RoleOperator: {events.LeasePolicy, events.LeaseHandler},
 }
 
-// mayHold reports whether a caller may acquire a lease. Those of kind policy are named
-// after their holders, so that nobody can keep another from being asked.
+// mayHold reports whether a caller may acquire a lease. Those of kind policy and
+// handler are named after their holders, so that nobody can keep another from being asked.
 func mayHold(caller events.Principal, key events.LeaseKey) bool {
 	return key.Profile == caller.Profile && slices.Contains(leaseKinds[caller.Role], key.Kind) &&
-		(key.Kind != events.LeasePolicy || key.Name == string(caller.Name))
+		(key.Kind != events.LeasePolicy && key.Kind != events.LeaseHandler || key.Name == string(caller.Name))
 }
 
 // leaseCommand answers acquire, renew and release in the name of the proven caller.
@@ -178,6 +179,8 @@ func (t *term) leaseEnded(key events.LeaseKey, rec events.LeaseRecord) {
 		}
 	case events.LeaseTarget:
 		t.executorLost(key, rec)
+	case events.LeaseHandler:
+		t.handlerLost(key.Profile, events.Handler{Principal: rec.Holder, Instance: rec.Instance})
 	}
 }
 

@@ -12,27 +12,29 @@ import (
 	"time"
 
 	"keryx/events"
+	"keryx/internal/handlers"
 	"keryx/internal/sessionlog"
 	"keryx/internal/setup"
 	"keryx/internal/targets"
 	"keryx/internal/tokens"
 )
 
-// profileLane is what a profile has beside its sessions: targets, tokens, packages and
+// profileLane is what a profile has beside its sessions: targets, tokens, handlers, packages and
 // audit in the scope _profile, and setup runs in scopes of their own.
 type profileLane struct {
 	serial
 	profile events.Profile
 
-	stateMu sync.RWMutex
-	targets targets.State
-	tokens  tokens.State
-	setup   setup.State
-	imports map[events.SessionID]events.SessionImported
-	tips    map[events.Scope]tip
-	telling map[tellKey]bool // used by the lane alone
-	answers map[events.CommandID]events.Raw
-	recent  []events.CommandID // keys of answers, oldest first
+	stateMu  sync.RWMutex
+	targets  targets.State
+	tokens   tokens.State
+	setup    setup.State
+	handlers handlers.State
+	imports  map[events.SessionID]events.SessionImported
+	tips     map[events.Scope]tip
+	telling  map[tellKey]bool // used by the lane alone
+	answers  map[events.CommandID]events.Raw
+	recent   []events.CommandID // keys of answers, oldest first
 
 	forgotten []events.SessionID // sessions that are removed, or are to be
 }
@@ -98,7 +100,7 @@ func (l *profileLane) fold(rec events.Record) {
 	defer l.stateMu.Unlock()
 	l.tips[rec.Scope] = tip{rec.Sequence, rec.Ordinal, laterOf(rec.Time, l.tips[rec.Scope].at)}
 	l.foldImport(rec)
-	if err := errors.Join(l.targets.Fold(rec), l.tokens.Fold(rec), l.setup.Fold(rec)); err != nil {
+	if err := errors.Join(l.targets.Fold(rec), l.tokens.Fold(rec), l.setup.Fold(rec), l.handlers.Fold(rec)); err != nil {
 		l.t.logger.Error("event cannot be folded", "profile", l.profile, "ordinal", rec.Ordinal, "error", err)
 	}
 	if d, err := events.DataOf[events.SessionForgotten](rec); err == nil && rec.Type == events.TypeSessionForgotten {
@@ -140,6 +142,12 @@ func (l *profileLane) answerOf(rec events.Record) (events.Raw, bool) {
 		answer = events.Done{Sequence: rec.Sequence}
 	case events.TypeSessionImported:
 		d, err := events.DataOf[events.SessionImported](rec)
+		if err != nil {
+			return nil, false
+		}
+		answer = d
+	case events.TypeHandlerRegistered:
+		d, err := events.DataOf[events.HandlerRegistered](rec)
 		if err != nil {
 			return nil, false
 		}
@@ -342,6 +350,9 @@ func (l *profileLane) command(ctx context.Context, req *request) (any, error) {
 	}
 	if d, ok := req.data.(events.RevokeLease); ok {
 		return l.revoke(ctx, req, d)
+	}
+	if d, ok := req.data.(events.RegisterHandler); ok {
+		return l.registerHandler(ctx, req, d)
 	}
 	if setupCommand(req.data) {
 		return l.setupCommand(ctx, req)

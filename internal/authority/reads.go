@@ -63,6 +63,10 @@ func (t *term) read(req *request) {
 		t.approvals(req, d)
 	case events.QuestionShow:
 		t.onSession(req, string(d.Session), func(_ context.Context, l *lane) (any, error) { return l.question(d.Question) })
+	case events.ShowCommand:
+		t.onSession(req, string(d.Session), func(_ context.Context, l *lane) (any, error) { return l.shownInvocation(d.Invocation) })
+	case events.CommandList:
+		t.reply(req)(t.commandList(req, d), nil)
 	case events.SelectTarget:
 		t.reply(req)(t.selectTarget(req.caller.Profile, d.Name))
 	case events.TargetList:

@@ -19,7 +19,7 @@ func (t *term) dispatch(req *request) {
 	switch req.data.(type) {
 	case events.RegisterTarget, events.WithdrawTarget, events.ControlTarget, events.ReportTarget,
 		events.ReportTargetAttached, events.ReportTargetDetached, events.DetachTarget,
-		events.RevokeLease, events.AddToken, events.RevokeToken:
+		events.RevokeLease, events.AddToken, events.RevokeToken, events.RegisterHandler:
 		t.toProfile(req)
 	case events.RecordGateway:
 		t.toAccount(req)
@@ -110,6 +110,8 @@ func (r *request) target() string {
 		return d.To
 	case events.SetPolicy:
 		return d.To
+	case events.InvokeCommand:
+		return d.To
 	case events.Register:
 		return string(d.Names.GatewaySessionKey)
 	}
@@ -167,6 +169,9 @@ func (t *term) laneFor(req *request) (*lane, error) {
 	}
 	if id := req.approval(); id != "" {
 		return t.approvalLane(req.caller.Profile, id)
+	}
+	if id := req.invocation(); id != "" {
+		return t.invocationLane(req.caller.Profile, id)
 	}
 	if id := req.session(); id != "" {
 		if l := t.sessions.lane(req.caller.Profile, id); l != nil {

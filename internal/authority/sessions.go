@@ -230,6 +230,8 @@ func (x *sessionIndex) note(l *lane, data any) {
 		}
 	case events.ApprovalRequested:
 		x.ids.put(idApproval, l.profile, string(d.Approval), l.slot)
+	case events.CommandInvoked:
+		x.ids.put(idInvocation, l.profile, string(d.Invocation), l.slot)
 	case events.ExecRequested:
 		x.ids.put(idExec, l.profile, string(d.Exec), l.slot)
 	}
@@ -244,6 +246,8 @@ func dataOf(r events.Record) any {
 		return dataAs[events.TurnStarted](r)
 	case events.TypeApprovalRequested:
 		return dataAs[events.ApprovalRequested](r)
+	case events.TypeCommandInvoked:
+		return dataAs[events.CommandInvoked](r)
 	case events.TypeExecRequested:
 		return dataAs[events.ExecRequested](r)
 	}

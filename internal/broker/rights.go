@@ -40,6 +40,7 @@ func rightsTable() []right {
 		{roles: only(events.RoleExecutor), subscribe: named(events.TTYTo)},
 		{roles: typists, subscribe: named(events.TypedTo)},
 		{roles: only(events.RoleGateway, events.RoleOperator), subscribe: named(events.PolicyAny)},
+		{roles: only(events.RoleHost, events.RoleExecutor, events.RoleGateway, events.RoleOperator), subscribe: named(events.HandlerAny)},
 	}
 }
 

@@ -76,6 +76,11 @@ func walkTable() []subjectClass {
 		{name: "asked in another profile", subject: "kx.policy.lab.me.I.ask"},
 		{name: "all questions", subject: "kx.policy.main.>", sample: "kx.policy.main.other.I.ask"},
 
+		{name: "told to this handler", subject: "kx.handler.main.me.I.invoke", hear: "HEGO"},
+		{name: "told to another handler", subject: "kx.handler.main.other.I.invoke"},
+		{name: "told to a handler of another profile", subject: "kx.handler.lab.me.I.invoke"},
+		{name: "told to all handlers", subject: "kx.handler.main.>", sample: "kx.handler.main.other.I.invoke"},
+
 		{name: "own output", subject: "kx.out.main.me.S.X", publish: "E", hear: all},
 		{name: "output of another", subject: "kx.out.main.other.S.X", hear: all},
 		{name: "output in another profile", subject: "kx.out.lab.me.S.X"},

@@ -62,9 +62,10 @@ type Chat struct {
 	host    events.PrincipalName
 	epoch   events.Epoch
 	turns   int
-	stop    bool          // the next own turn is to be interrupted
-	changed chan struct{} // closed when something that others wait for changed
-	ended   error         // why Run has ended
+	stop    bool                                    // the next own turn is to be interrupted
+	given   map[events.CommandID]events.CommandName // own slash commands whose outcome is to be told
+	changed chan struct{}                           // closed when something that others wait for changed
+	ended   error                                   // why Run has ended
 }
 
 // Open registers the conversation's session, or finds it.
@@ -91,6 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Chat, error) {
 		cfg: cfg, conn: cfg.Conn, session: reg.Session, wanted: view.WantedHosts, from: view.LastSeq + 1,
 		created: reg.Created, host: view.Host, epoch: view.Epoch, turns: view.Turns, changed: make(chan struct{}),
 		watch: make(chan events.RunID, setupNotices), said: make(chan string, setupNotices),
+		given: make(map[events.CommandID]events.CommandName),
 	}
 	c.own.init()
 	if view.Running != nil {

@@ -39,6 +39,9 @@ func (r *runner) fold(ctx context.Context, rec events.Record) error {
 	case events.TypeTurnReportedLate:
 		return with(rec, func(d events.TurnReportedLate) { r.late(d) })
 	}
+	if done, err := r.foldInvocation(rec); done {
+		return err
+	}
 	return r.foldApproval(rec)
 }
 

@@ -83,12 +83,12 @@ func (p *Pipe) line(ctx context.Context, chat *Chat, line string) error {
 	case CommandNone:
 		return p.send(ctx, chat, text)
 	case CommandHelp:
-		p.Notice(strings.TrimSuffix(Help, "\n"))
+		p.Notice(chat.Help(ctx))
 	case CommandStop:
 		if _, err := chat.Stop(ctx); err != nil {
 			p.fault(err)
 		}
-	case CommandNew, CommandStatus:
+	case CommandNew, CommandStatus, CommandQueue:
 		if err := chat.Settled(ctx, 0); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (p *Pipe) line(ctx context.Context, chat *Chat, line string) error {
 			p.fault(err)
 		}
 	default:
-		p.fault(errors.New(unknownCommand(text)))
+		p.give(ctx, chat, text)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -136,12 +136,28 @@ func (p *Pipe) settledCommand(ctx context.Context, chat *Chat, c Command) {
 		}
 		return // the record tells of the new epoch
 	}
-	status, err := chat.Status(ctx)
+	tell := chat.Status
+	if c == CommandQueue {
+		tell = chat.Queue
+	}
+	status, err := tell(ctx)
 	if err != nil {
 		p.fault(err)
 		return
 	}
 	p.Notice(strings.TrimSuffix(status, "\n"))
+}
+
+// give gives a slash command to its handler and waits for the outcome.
+func (p *Pipe) give(ctx context.Context, chat *Chat, line string) {
+	said, err := chat.Give(ctx, line)
+	if err != nil {
+		p.fault(err)
+		return
+	}
+	if said != "" {
+		p.Notice(said)
+	}
 }
 
 // fault tells what went wrong with a line.

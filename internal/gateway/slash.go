@@ -23,14 +23,20 @@ const (
 	CommandDeny    Command = "deny"
 	// CommandSetup plans a package's setup, accepts or cancels it; it takes which.
 	CommandSetup Command = "setup"
-	// CommandUnknown is a command that does not exist.
+	// CommandReset is CommandNew by its other name.
+	CommandReset Command = "reset"
+	// CommandQueue lists what waits.
+	CommandQueue Command = "queue"
+	// CommandUnknown is a command that the gateway itself does not have: a handler may.
 	CommandUnknown Command = "unknown"
 )
 
 // Help lists the commands.
 const Help = `/new      end this epoch and begin the next
+/reset    the same as /new
 /status   what the session is and waits for
 /stop     interrupt the running turn
+/queue    list what waits for its turn
 /bg CMD   run a command in the background; the session is told of its end
 /jobs     list what runs
 /kill JOB end a job: its id, or the end of that
@@ -43,8 +49,8 @@ const Help = `/new      end this epoch and begin the next
 `
 
 // Parse tells commands from messages. For a message, text is what to send: the line, or
-// without its first slash if it has two. For an unknown command it is the command, for one
-// that takes a text that.
+// without its first slash if it has two. For a command that the gateway does not have it is
+// the whole line, for one that takes a text that.
 func Parse(line string) (c Command, text string) {
 	switch {
 	case !strings.HasPrefix(line, "/"):
@@ -58,13 +64,16 @@ func Parse(line string) (c Command, text string) {
 		return c, strings.TrimSpace(rest)
 	case CommandJobs:
 		return c, ""
-	case CommandNew, CommandStatus, CommandStop, CommandHelp:
+	case CommandReset:
+		return CommandNew, ""
+	case CommandNew, CommandStatus, CommandStop, CommandHelp, CommandQueue:
 		return c, ""
 	}
-	return CommandUnknown, word
+	return CommandUnknown, line
 }
 
 // unknownCommand explains why a line was not sent.
-func unknownCommand(word string) string {
+func unknownCommand(line string) string {
+	word, _, _ := strings.Cut(line, " ")
 	return "no command " + word + "; /help lists them, and //text sends a message that begins with a slash"
 }

@@ -37,6 +37,7 @@ type Terminal struct {
 	term   *term.Terminal
 	screen *screen
 	keys   *keys
+	menu   menu
 
 	restoreOnce sync.Once
 	restoreErr  error
@@ -61,6 +62,7 @@ func OpenTerminal(in, out *os.File, color bool) (*Terminal, error) {
 	if err := t.term.SetSize(width, height); err != nil {
 		return nil, errors.Join(fmt.Errorf("open terminal: %w", err), input.Close())
 	}
+	t.term.AutoCompleteCallback = t.menu.complete
 	t.screen = newScreen(t.term, width, color)
 	if t.before, err = term.MakeRaw(t.inFD); err != nil {
 		return nil, errors.Join(fmt.Errorf("open terminal: %w", err), input.Close())
@@ -116,6 +118,7 @@ func (t *Terminal) Run(ctx context.Context, chat *Chat) error {
 	var work sync.WaitGroup
 	work.Go(func() { t.worker(ctx, chat, typed) })
 	work.Go(func() { t.followSize(ctx) })
+	work.Go(func() { t.menu.follow(ctx, chat) })
 	t.Notice(chat.Greeting())
 	err := t.read(ctx, typed)
 	close(typed)
@@ -166,7 +169,7 @@ func (t *Terminal) line(ctx context.Context, chat *Chat, line string) error {
 		}
 		return chat.Send(ctx, text)
 	case CommandHelp:
-		t.Notice(strings.TrimSuffix(Help, "\n"))
+		t.Notice(chat.Help(ctx))
 	case CommandNew:
 		_, err := chat.Reset(ctx)
 		return err // the record tells of the new epoch
@@ -176,6 +179,12 @@ func (t *Terminal) line(ctx context.Context, chat *Chat, line string) error {
 			return err
 		}
 		t.Notice(strings.TrimSuffix(status, "\n"))
+	case CommandQueue:
+		queue, err := chat.Queue(ctx)
+		if err != nil {
+			return err
+		}
+		t.Notice(strings.TrimSuffix(queue, "\n"))
 	case CommandStop:
 		busy, err := chat.Stop(ctx)
 		if err != nil {
@@ -194,7 +203,7 @@ func (t *Terminal) line(ctx context.Context, chat *Chat, line string) error {
 		_, err := chat.Answer(ctx, text, command == CommandApprove)
 		return err // the record tells of the answer
 	default:
-		return errors.New(unknownCommand(text))
+		return chat.GiveAsync(ctx, text) // the record tells of the outcome
 	}
 	return nil
 }

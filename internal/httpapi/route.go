@@ -52,7 +52,7 @@ func (rt *route) allowed() []events.Role {
 func table() []route {
 	var all []route
 	for _, group := range [][]route{
-		sessionRoutes(), messageRoutes(), turnRoutes(), eventRoutes(), execRoutes(), approvalRoutes(), setupRoutes(), leaseRoutes(), hostRoutes(),
+		sessionRoutes(), messageRoutes(), turnRoutes(), eventRoutes(), execRoutes(), approvalRoutes(), setupRoutes(), commandRoutes(), leaseRoutes(), hostRoutes(),
 	} {
 		all = append(all, group...)
 	}

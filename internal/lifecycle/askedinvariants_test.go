@@ -53,9 +53,31 @@ func (a *audit) closed(r events.Record) {
 	for id, n := range a.verdicts {
 		a.need(n == 1, r, "question has no verdict: "+string(id))
 	}
+	for id, n := range a.invoked {
+		a.need(n == 1, r, "slash command has no outcome: "+string(id))
+	}
 	for exec, approval := range a.bound {
 		if a.approved[approval] != events.ApprovalStateConsumed {
 			a.need(a.execEnds[exec] == 1, r, "exec waits for ever: "+string(exec))
 		}
+	}
+}
+
+// slash checks that a slash command has one outcome.
+func (a *audit) slash(r events.Record, data any) {
+	end := func(id events.CommandID) {
+		n, known := a.invoked[id]
+		a.need(known && n == 0, r, "outcome of a slash command that was not given, or the second")
+		a.invoked[id]++
+	}
+	switch d := data.(type) {
+	case events.CommandInvoked:
+		_, known := a.invoked[d.Invocation]
+		a.need(!known, r, "given twice")
+		a.invoked[d.Invocation] = 0
+	case events.CommandCompleted:
+		end(d.Invocation)
+	case events.CommandFailed:
+		end(d.Invocation)
 	}
 }

@@ -17,7 +17,7 @@ type Brief struct {
 	// passed is owed now.
 	Next time.Time
 	// Busy sessions have told or are to tell somebody something, and belong into memory:
-	// a turn runs, an offer is open, a question is open, an exec has not ended or its end
+	// a turn runs, an offer is open, a question or a slash command is open, an exec has not ended or its end
 	// is not told.
 	Busy bool
 	// BusLife sessions are open and live as long as the bus.
@@ -36,7 +36,7 @@ func (s *State) Brief(now time.Time) Brief {
 	b := Brief{
 		Begun:   s.Begun,
 		Summary: s.Summary(), Next: next,
-		Busy:    offering || s.running != "" || len(s.execs.open) > 0 || len(s.exits) > 0 || len(s.questions.open) > 0 || len(d.Drafts) > 0,
+		Busy:    offering || s.running != "" || len(s.execs.open) > 0 || len(s.exits) > 0 || len(s.questions.open) > 0 || len(s.invocations.Open) > 0 || len(d.Drafts) > 0,
 		BusLife: s.Open() && s.Policy.Lifetime == events.LifetimeBus,
 	}
 	if s.Host != nil {

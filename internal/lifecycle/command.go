@@ -33,6 +33,10 @@ type Command struct {
 	Place Place
 	// Judges are registered to be asked before a tool runs.
 	Judges []events.Judge
+	// Handler carries out the slash command of the command, and By is the role that counts
+	// for it: that of the token for which the caller acts, if it does.
+	Handler HandlerPlace
+	By      events.Role
 	// DefaultHosts are the profile's, for sessions that name none.
 	DefaultHosts []events.PrincipalName
 	Generation   uint64
@@ -51,6 +55,8 @@ type (
 		Target   events.TargetName // empty: each that it had
 		Reason   string
 	}
+	// HandlerLost says that a handler's process is gone, or no longer known to live.
+	HandlerLost struct{ Handler events.Handler }
 	// TurnTimeout says that an interrupted turn did not end in time.
 	TurnTimeout struct{ Turn events.TurnID }
 	// SetupDone says that a setup has succeeded for which this session waits. It is told

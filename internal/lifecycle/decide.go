@@ -92,6 +92,10 @@ func (s *State) decidePolicy(c Command) (Decision, error) {
 		return s.ask(c, d)
 	case events.VotePolicy:
 		return s.vote(c, d)
+	case events.InvokeCommand:
+		return s.invoke(c, d)
+	case events.AnswerCommand:
+		return s.answerInvocation(c, d)
 	case events.GrantApproval:
 		return s.grant(c, d)
 	case events.DenyApproval:
@@ -139,6 +143,8 @@ func (s *State) decideOwn(c Command) (Decision, error) {
 			return s.hostLost(d)
 		case ExecutorLost:
 			return s.executorLost(d)
+		case HandlerLost:
+			return s.handlerLost(d)
 		case UseApproval:
 			return s.useApproval(c, d)
 		case TurnTimeout:

@@ -9,7 +9,7 @@ import (
 
 // draw returns a random command and who sends it.
 func (m *machine) draw() (events.Principal, any) {
-	switch rapid.SampledFrom([]string{"turn", "item", "submit", "host", "turn", "exec", "exec", "name", "turn", "epoch", "own", "host", "turn", "ask", "ask"}).Draw(m.rt, "what") {
+	switch rapid.SampledFrom([]string{"turn", "item", "submit", "host", "turn", "exec", "exec", "name", "turn", "epoch", "own", "host", "turn", "ask", "ask", "slash"}).Draw(m.rt, "what") {
 	case "turn":
 		return m.drawTurn()
 	case "host":
@@ -26,6 +26,8 @@ func (m *machine) draw() (events.Principal, any) {
 		return m.drawExec()
 	case "ask":
 		return m.drawAsk()
+	case "slash":
+		return m.drawSlash()
 	}
 	return self, m.drawOwn()
 }
@@ -272,4 +274,27 @@ func (m *machine) drawAsk() (events.Principal, any) {
 		return oneOf(m, "who sets", op, op, gw1, host), events.SetPolicy{To: "k1", Peers: &peers, ToolDefault: &to, Approvers: &[]events.PlatformUser{"u1"}}
 	}
 	return by, events.GrantApproval{Approval: m.approval(), PlatformUser: user}
+}
+
+// drawSlash gives slash commands, answers them, and loses their handler.
+func (m *machine) drawSlash() (events.Principal, any) {
+	m.handler = oneOf(m, "handler", deploys, deploys, lifecycle.HandlerPlace{Missing: events.ErrOf(events.CodeUnknownCommand)})
+	switch oneOf(m, "slash", "give", "answer", "answer", "lost") {
+	case "give":
+		return oneOf(m, "who gives", gw1, op), events.InvokeCommand{
+			To: "k1", Name: "deploy", RawArgs: "v2", Surface: oneOf(m, "surface", "web", events.SurfaceHTTP), Async: rapid.Bool().Draw(m.rt, "async"),
+		}
+	case "lost":
+		return self, lifecycle.HandlerLost{Handler: deploys.Handler}
+	}
+	a := events.AnswerCommand{Invocation: "01JNOCOMMAND00000000000000", Instance: oneOf(m, "instance", deploys.Handler.Instance, deploys.Handler.Instance, "other")}
+	for _, d := range m.data {
+		if v, ok := d.(events.CommandInvoked); ok && !m.rarely("not this", 3) {
+			a.Invocation = v.Invocation
+		}
+	}
+	if rapid.Bool().Draw(m.rt, "fails") {
+		a.Error = &events.Error{Code: events.CodeHandlerFailed, Message: "no"}
+	}
+	return oneOf(m, "who answers", host, host, aide), a
 }

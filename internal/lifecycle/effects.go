@@ -3,7 +3,8 @@ package lifecycle
 import "keryx/events"
 
 // Effect is something to be told to a host or an executor: one of [SendOffer],
-// [SendSteer], [SendDetached], [SendStart], [SendStop] and [SendQuestion]. Telling it twice does no harm.
+// [SendSteer], [SendDetached], [SendStart], [SendStop], [SendQuestion] and [SendInvoke]. Telling it twice does no harm, but
+// for [SendInvoke], which [Resume] never asks for.
 type Effect interface{ effect() }
 
 // SendOffer tells a host instance of an offer.
@@ -47,6 +48,13 @@ type SendQuestion struct {
 	Question events.PolicyQuestion
 }
 
+// SendInvoke gives a slash command to its handler, once.
+type SendInvoke struct {
+	Handler events.Handler
+	Order   events.InvokeOrder
+}
+
+func (SendInvoke) effect()   {}
 func (SendQuestion) effect() {}
 func (SendOffer) effect()    {}
 func (SendSteer) effect()    {}
@@ -85,6 +93,10 @@ func Effects(s *State, r events.Record) []Effect {
 	case events.TypePolicyAsked:
 		if d, err := events.DataOf[events.PolicyAsked](r); err == nil {
 			return s.sendQuestion(d.Question)
+		}
+	case events.TypeCommandInvoked:
+		if d, err := events.DataOf[events.CommandInvoked](r); err == nil {
+			return sendInvoke(d, r.Time)
 		}
 	}
 	return nil

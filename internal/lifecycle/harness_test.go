@@ -53,6 +53,8 @@ type ledger struct {
 	// place is where execs run, and judges are who is asked before a tool does.
 	place  lifecycle.Place
 	judges []events.Judge
+	// handler carries out slash commands.
+	handler lifecycle.HandlerPlace
 }
 
 func newLedger(tb testing.TB) *ledger {
@@ -74,7 +76,7 @@ func (l *ledger) command(by events.Principal, id events.CommandID, data any) lif
 	c := lifecycle.Command{
 		ID: id, Caller: by, Data: data, Now: l.now, Sent: l.now, Session: session,
 		DefaultHosts: []events.PrincipalName{host.Name, aide.Name}, Generation: 1, Mint: l.mint,
-		Place: l.place, Judges: l.judges,
+		Place: l.place, Judges: l.judges, Handler: l.handler, By: by.Role,
 	}
 	for _, n := range given(data).Records() {
 		h := l.names[n]
@@ -116,6 +118,8 @@ func target(data any) string {
 	case events.Finalize:
 		return d.To
 	case events.Interrupt:
+		return d.To
+	case events.InvokeCommand:
 		return d.To
 	}
 	return ""

@@ -23,13 +23,14 @@ type audit struct {
 	bound     map[events.ExecID]events.ApprovalID // execs that need an approval
 	approved  map[events.ApprovalID]events.ApprovalState
 	verdicts  map[events.CommandID]int
+	invoked   map[events.CommandID]int
 }
 
 func checkLog(rt *rapid.T, l *ledger) {
 	a := &audit{
 		rt: rt, ended: map[events.TurnID]bool{}, idle: map[events.TurnID]int{}, late: map[events.TurnID]int{},
 		execEnds: map[events.ExecID]int{}, execKnown: map[events.ExecID]bool{}, bound: map[events.ExecID]events.ApprovalID{},
-		approved: map[events.ApprovalID]events.ApprovalState{}, verdicts: map[events.CommandID]int{},
+		approved: map[events.ApprovalID]events.ApprovalState{}, verdicts: map[events.CommandID]int{}, invoked: map[events.CommandID]int{},
 	}
 	for i, r := range l.records {
 		a.position(l.records[:i], r)
@@ -149,6 +150,8 @@ func (a *audit) whileOpen(r events.Record, data any) {
 	case events.ApprovalRequested, events.ApprovalGranted, events.ApprovalDenied, events.ApprovalExpired,
 		events.ApprovalConsumed, events.ApprovalInvalidated, events.PolicyAsked, events.PolicyAnswered:
 		a.asked(r, data)
+	case events.CommandInvoked, events.CommandCompleted, events.CommandFailed:
+		a.slash(r, data)
 	case events.ContinuationOffered:
 		a.need(a.attached && a.running == d.Turn, r, "no free host, or a steer into another turn")
 	}

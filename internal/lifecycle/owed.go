@@ -65,7 +65,7 @@ func (s *State) overdue(now time.Time) (Draft, bool) {
 	if ids := s.Queue.Expired(now); len(ids) > 0 {
 		return s.own(events.TypeContinuationExpired, events.ContinuationExpired{Items: ids}), true
 	}
-	for _, look := range []func(time.Time) (Draft, bool){s.lapsed, s.refusal, s.verdict} {
+	for _, look := range []func(time.Time) (Draft, bool){s.lapsed, s.refusal, s.verdict, s.silentHandler} {
 		if d, ok := look(now); ok {
 			return d, true
 		}
@@ -173,6 +173,7 @@ func (s *State) nextLook(now time.Time) time.Time {
 	earlier(s.Queue.NextExpiry())
 	earlier(s.approvals.NextExpiry())
 	earlier(s.nextVerdict())
+	earlier(s.nextSilence())
 	earlier(s.Queue.NextDue())
 	if ready, ok := s.deliverable(); ok {
 		earlier(ready)

@@ -46,7 +46,7 @@ func checkApprovers(c Command, p events.Policy) error {
 }
 
 // closing is what must be on record before an epoch ends: no question stays without a
-// verdict, no approval open, and no exec waiting.
+// verdict, no slash command without an outcome, no approval open, and no exec waiting.
 func (s *State) closing() []Draft {
 	var out []Draft
 	for _, id := range s.questions.open {
@@ -54,6 +54,9 @@ func (s *State) closing() []Draft {
 		out = append(out, s.draftVerdict(q, events.PolicyAnswered{
 			Question: id, Verdict: events.VerdictDeny, Reason: "the epoch ends", Defaulted: true,
 		}))
+	}
+	for _, v := range s.invocations.Open {
+		out = append(out, s.draftFailed(v, events.Errorf(events.CodeEpochEnded, "epoch %s ends while the command is under way; what it does stands", s.Epoch)))
 	}
 	ends := events.Errorf(events.CodeStaleApproval, "epoch %s ends", s.Epoch)
 	for _, v := range s.approvals.Open() {

@@ -13,7 +13,7 @@ import (
 
 // FoldVersion is raised when a fold of the same events comes to another state, or the
 // form of a snapshot changes: older snapshots are of no use then.
-const FoldVersion = 2
+const FoldVersion = 3
 
 // snapshot is a state in a form that can be kept. Every field of [State] has its place
 // here; a test holds them together.
@@ -43,6 +43,8 @@ type snapshot struct {
 
 	Approvals approvals.Book `json:"approvals,omitzero"`
 	Questions keptQuestions  `json:"questions,omitzero"`
+
+	Invocations invocations `json:"invocations,omitzero"`
 }
 
 type keptQuestions struct {
@@ -87,7 +89,7 @@ func (s *State) MarshalJSON() ([]byte, error) {
 		Started: s.Started, Host: s.Host, Fence: s.Fence, Turns: s.Turns, Queue: s.Queue,
 		Running: s.running, Known: s.keepTurns(), Ended: s.ended, Whole: s.whole, Execs: s.execs.keep(),
 		Exits: s.exits, Answers: s.answers.keep(), LastHost: s.lastHost,
-		Approvals: s.approvals, Questions: s.questions.keep(),
+		Approvals: s.approvals, Questions: s.questions.keep(), Invocations: s.invocations,
 		Clocks: keptClocks{s.clocks.activity, s.clocks.hostLost, s.clocks.idle, s.clocks.lastTurn, s.clocks.epoch, s.clocks.moved},
 	})
 }
@@ -104,7 +106,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 		Started: k.Started, Host: k.Host, Fence: k.Fence, Turns: k.Turns, Queue: k.Queue,
 		running: k.Running, ended: k.Ended, whole: k.Whole, execs: k.Execs.execs(),
 		exits: k.Exits, answers: k.Answers.answers(), lastHost: k.LastHost,
-		approvals: k.Approvals, questions: k.Questions.questions(),
+		approvals: k.Approvals, questions: k.Questions.questions(), invocations: k.Invocations,
 		clocks: clocks{activity: k.Clocks.Activity, hostLost: k.Clocks.HostLost, idle: k.Clocks.Idle, lastTurn: k.Clocks.LastTurn, epoch: k.Clocks.Epoch, moved: k.Clocks.Moved},
 	}
 	for _, t := range k.Known {

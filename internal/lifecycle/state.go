@@ -67,10 +67,12 @@ type State struct {
 	execs     execs
 	approvals approvals.Book
 	questions questions
-	exits     []events.Item // ends of background execs that are not in the queue yet
-	answers   answers
-	clocks    clocks
-	lastHost  *events.AttachedHost // the one before, for telling it that it was detached
+	// invocations are slash commands that were given.
+	invocations invocations
+	exits       []events.Item // ends of background execs that are not in the queue yet
+	answers     answers
+	clocks      clocks
+	lastHost    *events.AttachedHost // the one before, for telling it that it was detached
 }
 
 // clocks are what owed work is measured from.

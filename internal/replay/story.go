@@ -135,6 +135,10 @@ var tellers = map[events.Type]teller{
 	events.TypePolicyAsked:          of(tellPolicyAsked),
 	events.TypePolicyVoted:          of(tellPolicyVoted),
 	events.TypePolicyAnswered:       of(tellPolicyAnswered),
+	events.TypeCommandInvoked:       of(tellCommandInvoked),
+	events.TypeCommandCompleted:     of(tellCommandCompleted),
+	events.TypeCommandFailed:        of(tellCommandFailed),
+	events.TypeHandlerRegistered:    of(tellHandlerRegistered),
 
 	events.TypeTargetRegistered:     of(tellTargetRegistered),
 	events.TypeTargetReported:       of(tellTargetReported),

@@ -182,10 +182,13 @@ func (b builder) orderChannels() ([]channel, error) {
 			c.address, c.subscribe = events.HostSubject(pProfile, pPrincipal, pInstance, events.HostVerb(verb)), []events.Role{events.RoleHost}
 		case slices.Contains(b.words.enums["ExecVerb"], any(verb)):
 			c.address, c.subscribe = events.ExecSubject(pProfile, pPrincipal, pInstance, events.ExecVerb(verb)), []events.Role{events.RoleExecutor}
+		case slices.Contains(b.words.enums["HandlerVerb"], any(verb)):
+			c.address = events.HandlerSubject(pProfile, pPrincipal, pInstance, events.HandlerVerb(verb))
+			c.subscribe = []events.Role{events.RoleHost, events.RoleExecutor, events.RoleGateway, events.RoleOperator}
 		case verb == "question":
 			c.address, c.subscribe = events.PolicySubject(pProfile, pPrincipal, pInstance), []events.Role{events.RoleGateway, events.RoleOperator}
 		default:
-			return nil, fmt.Errorf("order %s: its verb is neither a HostVerb nor an ExecVerb, so it has no subject", o.Type)
+			return nil, fmt.Errorf("order %s: its verb is neither a HostVerb, an ExecVerb nor a HandlerVerb, so it has no subject", o.Type)
 		}
 		out = append(out, c)
 	}

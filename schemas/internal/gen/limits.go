@@ -21,6 +21,7 @@ var patterns = map[reflect.Type]string{
 	reflect.TypeFor[events.TargetName]():    slug,
 	reflect.TypeFor[events.TokenName]():     slug,
 	reflect.TypeFor[events.AccountName]():   slug,
+	reflect.TypeFor[events.CommandName]():   `^[a-z0-9][a-z0-9_-]{0,31}$`,
 	reflect.TypeFor[events.PrincipalName](): `^[a-z0-9-]{1,63}$`,
 	reflect.TypeFor[events.Scope]():         `^[A-Za-z0-9_-]{1,128}$`,
 	reflect.TypeFor[events.Fence]():         `^[0-9]+\.[0-9]+$`,
@@ -101,6 +102,8 @@ func limitText(structure, name string, s object) {
 		s["maxLength"] = 1024
 	case slices.Contains(lines, name):
 		s["maxLength"] = 4096
+	case name == "surfaces", name == "help":
+		s["maxLength"] = 256
 	case structure == "FindSession":
 		s["minLength"], s["maxLength"] = 1, 1024
 	case name == "sha256", name == "content", name == "schemas", name == "body_digest", name == "digest":
