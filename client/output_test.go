@@ -28,6 +28,7 @@ type reelTape struct {
 	number uint64
 	offset map[string]int64
 	pages  int
+	asked  []events.Output
 }
 
 func newReelTape(t testing.TB, s *server.Server) *reelTape {
@@ -49,6 +50,7 @@ func (r *reelTape) output(c command) {
 	q := ask[events.Output](c)
 	r.outMu.Lock()
 	defer r.outMu.Unlock()
+	r.asked = append(r.asked, q)
 	var end events.OutputPage
 	if n := len(r.stored); n > 0 {
 		last, err := strconv.ParseUint(r.stored[n-1].Header.Get(events.HeaderChunk), 10, 64)

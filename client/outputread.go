@@ -35,7 +35,10 @@ type outputReader struct {
 	stop    func()
 	reel    *reel
 	hole    uint64          // the missing chunk that was looked for last
-	from    events.Sequence // where to read on in the stream
+	from    events.Sequence // where to read on in the stream: all before was read
+	mark    anchor          // of the last chunk that was read from the stream
+	first   anchor          // of the first chunk that was read there since it was reset
+	heard   bool            // output came live since it was looked last
 }
 
 func (c *Conn) hearOutput(executor events.PrincipalName, session events.SessionID) (*outputReader, error) {
@@ -74,14 +77,15 @@ func (r *outputReader) read(ctx context.Context, exec events.ExecID, since event
 			if err != nil {
 				return events.ExecExited{}, err
 			}
-			if missed || r.newHole() {
+			if soon, wait := r.plan(missed); soon {
 				pause = outputLookMin
-				look.Reset(0)
+				look.Reset(wait)
 			}
 		case <-lost:
+			r.heard = false
 			look.Reset(0)
 		case <-look.C:
-			if err := r.catchUp(ctx); err != nil {
+			if err := r.look(ctx); err != nil {
 				return events.ExecExited{}, err
 			}
 			look.Reset(pause)
@@ -97,19 +101,21 @@ func (r *outputReader) drain() (missed bool, err error) {
 	got, missed, err := r.live.take()
 	for _, m := range got {
 		if m.Subject[strings.LastIndexByte(m.Subject, '.')+1:] == string(r.exec) {
-			r.take(m)
+			r.heard = r.take(m) > 0 || r.heard
 		}
 	}
 	return missed, err
 }
 
-func (r *outputReader) take(m *nats.Msg) {
+// take returns the number of the chunk; 0 if it is none.
+func (r *outputReader) take(m *nats.Msg) uint64 {
 	c, err := chunkOf(m)
 	if err != nil { // it will show as missing
 		r.conn.logger.Warn("read output", "exec", r.exec, "error", err)
-		return
+		return 0
 	}
 	r.reel.take(c)
+	return c.Number
 }
 
 // newHole reports whether a chunk is missing that was not looked for yet.
@@ -119,17 +125,6 @@ func (r *outputReader) newHole() bool {
 	}
 	r.hole = r.reel.next
 	return true
-}
-
-// catchUp reads what is stored and was not heard.
-func (r *outputReader) catchUp(ctx context.Context) error {
-	if !r.reel.waits() {
-		tip, err := patiently(ctx, func() (events.OutputPage, error) { return r.page(ctx, true) })
-		if err != nil || tip.Stored < r.reel.next {
-			return err
-		}
-	}
-	return r.fetch(ctx)
 }
 
 // fetch reads all that is stored beyond what was read before.
@@ -151,7 +146,12 @@ func (r *outputReader) page(ctx context.Context, tipOnly bool) (events.OutputPag
 		return end, err
 	}
 	for _, m := range page {
-		r.take(m.Msg)
+		if n := r.take(m.Msg); n > 0 {
+			r.mark = anchor{n, m.seq}
+			if r.first.at == 0 {
+				r.first = r.mark
+			}
+		}
 		r.from = m.seq + 1
 	}
 	if err := json.Unmarshal(body, &end); err != nil {
@@ -173,6 +173,9 @@ func (r *outputReader) finish(ctx context.Context, end execEnd) (events.ExecExit
 	for try := 0; try < storeTries && (end.err != nil || !r.reel.whole(sums)); try++ {
 		if try > 0 && !sleep(ctx, storePause) {
 			return events.ExecExited{}, context.Cause(ctx)
+		}
+		if try > 0 {
+			r.from = 0 // what was sent again stands anywhere
 		}
 		if err := r.fetch(ctx); err != nil {
 			return events.ExecExited{}, err

@@ -114,7 +114,8 @@ type Output struct {
 type OutputPage struct {
 	// Next is where to go on; 0 at the end of what is stored.
 	Next Sequence `json:"next,omitempty"`
-	// Stored is the number of the last stored chunk; chunks are numbered from 1.
+	// Stored is the number of the last stored chunk, or of the last one of a page that is not
+	// the last; chunks are numbered from 1.
 	Stored uint64 `json:"stored"`
 	// Position is the stream sequence of that chunk, or what Pulse asks for.
 	Position Sequence `json:"position,omitempty"`

@@ -128,8 +128,9 @@ func (t *term) sendOutput(ctx context.Context, req *request, q events.Output, su
 	t.answerEnd(req.reply, end)
 }
 
-// outputPageLimit bounds a page of output: chunks may have 64 KiB each.
-const outputPageLimit = 128
+// outputPageLimit bounds a page of output: chunks may have 64 KiB each, and the bus holds a
+// page about four times on its way.
+const outputPageLimit = 32
 
 func (t *term) outputPage(ctx context.Context, req *request, q events.Output, subject string) (events.OutputPage, error) {
 	out, err := sessionlog.OpenStream(ctx, t.cfg.Conn, events.StreamOut)
@@ -141,23 +142,20 @@ func (t *term) outputPage(ctx context.Context, req *request, q events.Output, su
 		end.Position, err = out.LastSequence(ctx)
 		return end, err
 	}
-	if end.Stored, end.Position, err = lastChunk(ctx, out, subject); err != nil {
-		return end, err
-	}
-	if q.Audit {
-		end.Stored, end.Missing, err = auditChunks(ctx, out, subject)
-		if err != nil {
-			return end, err
+	if !q.TipOnly {
+		var page []sessionlog.Stored
+		page, end.Next, err = out.Page(ctx, subject, max(q.From, 1), outputPageLimit, pageBytes)
+		for _, m := range page {
+			t.forward(req.reply, m)
+			end.Stored, end.Position = chunkNumber(m), m.Sequence
 		}
 	}
-	if q.TipOnly {
-		return end, nil
+	if err == nil && end.Position == 0 {
+		end.Stored, end.Position, err = lastChunk(ctx, out, subject)
 	}
-	page, next, err := out.Page(ctx, subject, max(q.From, 1), outputPageLimit, pageBytes)
-	for _, m := range page {
-		t.forward(req.reply, m)
+	if err == nil && q.Audit {
+		end.Stored, end.Missing, err = auditChunks(ctx, out, subject)
 	}
-	end.Next = next
 	return end, err
 }
 
