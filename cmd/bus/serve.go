@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ import (
 	"keryx/cmd/internal/run"
 	"keryx/internal/broker"
 	"keryx/internal/cli"
+	"keryx/internal/headroom"
 	"keryx/internal/node"
 	"keryx/internal/observe"
 )
@@ -70,7 +73,7 @@ func (f *nodeFlags) options(cfg node.Config) fx.Option {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	return fx.Options(fx.Supply(cfg), node.Module, observe.Module,
+	return fx.Options(fx.Supply(cfg), node.Module, observe.Module, fx.Invoke(keepSmall),
 		fx.Provide(func(h *node.Handle) observe.HTTPConfig {
 			return observe.HTTPConfig{
 				Addr: f.http, RunFile: filepath.Join(cfg.Dir, "run", "http"), Logger: cfg.Logger,
@@ -82,6 +85,20 @@ func (f *nodeFlags) options(cfg node.Config) fx.Option {
 				},
 			}
 		}))
+}
+
+// keepSmall keeps a bus small while output floods it, unless GOGC or GOMEMLIMIT say what it
+// may take.
+func keepSmall(life fx.Lifecycle) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	var keeping sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	life.Append(fx.StartStopHook(
+		func() { keeping.Go(func() { headroom.Keep(ctx, gcPercent) }) },
+		func() { cancel(); keeping.Wait() },
+	))
 }
 
 func newServe(g *global) *cobra.Command {
