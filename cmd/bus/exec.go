@@ -23,7 +23,7 @@ const maxStdin = 256 << 10
 const nobodyRuns = "no executor is there; start one with 'bus up', or 'bus serve' and 'executor'"
 
 type execFlags struct {
-	target, cwd, size                         string
+	target, cwd, size, outlives               string
 	pty, background, login, exact, stdin, ask bool
 	timeout, grace                            time.Duration
 	set, unset                                []string
@@ -77,6 +77,8 @@ func (f *execFlags) flags(cmd *cobra.Command) {
 	fs.StringVar(&f.cwd, "cwd", "", "absolute directory; default: the target's")
 	fs.BoolVar(&f.login, "login", false, "run the login files of the target's shell first")
 	fs.BoolVar(&f.exact, "exact", false, "give it the variables of --env and no others")
+	fs.StringVar(&f.outlives, "outlives", "", "epoch or session: a reset of the session stops it, or it runs on until the session ends; default: epoch")
+	complete(cmd, "outlives", cobra.FixedCompletions([]string{string(events.OutlivesEpoch), string(events.OutlivesSession)}, cobra.ShellCompDirectiveNoFileComp))
 	fs.BoolVar(&f.ask, "ask", false, "wait for somebody's approval, where the target's policy leaves that open")
 	fs.BoolVar(&f.stdin, "stdin", false, "give it standard input, which is read to its end first")
 }
@@ -103,6 +105,10 @@ func (f *execFlags) spec(cmd *cobra.Command, argv []string) (events.ExecSpec, er
 		}
 		spec.EnvSet[name] = value
 	}
+	var err error
+	if spec.Outlives, err = f.lifetime(); err != nil {
+		return spec, err
+	}
 	if f.exact {
 		spec.EnvMode = events.EnvExact
 	}
@@ -114,6 +120,15 @@ func (f *execFlags) spec(cmd *cobra.Command, argv []string) (events.ExecSpec, er
 		return spec, err
 	}
 	return spec, f.input(cmd, &spec)
+}
+
+func (f *execFlags) lifetime() (events.Outlives, error) {
+	switch o := events.Outlives(f.outlives); o {
+	case "", events.OutlivesEpoch, events.OutlivesSession:
+		return o, nil
+	default:
+		return "", cli.Usagef("--outlives is %q; it can be epoch or session", f.outlives)
+	}
 }
 
 func (f *execFlags) terminal(cmd *cobra.Command, spec *events.ExecSpec) error {
