@@ -205,3 +205,22 @@ func BenchmarkKeyToEcho(b *testing.B) {
 		_ = tty.Close()
 	})
 }
+
+// BenchmarkTerminalAtClient is what a client sees of BenchmarkTerminalDirect of
+// internal/process: from the request of the command until its last byte is there.
+func BenchmarkTerminalAtClient(b *testing.B) {
+	const bulk = 64 << 20
+	s := newSite(b)
+	b.SetBytes(bulk)
+	for b.Loop() {
+		total, missing := int64(0), int64(0)
+		spec := events.ExecSpec{Argv: []string{"/bin/sh", "-c", "stty raw; head -c 67108864 /dev/zero"}, PTY: &events.PTYSize{Rows: 24, Cols: 80}}
+		s.start(b, spec, func(events.StartExec, events.ExecAnswer) {}, func(c client.Chunk) {
+			total, missing = total+int64(len(c.Data)), missing+c.Missing
+		})
+		if total+missing != bulk {
+			b.Fatalf("%d bytes came, and %d are said to be missing", total, missing)
+		}
+		b.ReportMetric(float64(missing)/bulk, "missing/op")
+	}
+}

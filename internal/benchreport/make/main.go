@@ -25,6 +25,11 @@ func rows() []benchreport.Row {
 			Bar: "0.7 of plain", Holds: func(ours, plain float64) bool { return ours >= 0.7*plain },
 		},
 		{
+			What: "terminal: bulk output as a client sees it", Unit: "MB/s",
+			Ours: "BenchmarkTerminalAtClient", Plain: "BenchmarkTerminalDirect",
+			Bar: "0.7 of plain", Holds: func(ours, plain float64) bool { return ours >= 0.7*plain },
+		},
+		{
 			What: "terminal: a key to its echo, p50", Unit: "p50-ns",
 			Ours: "BenchmarkKeyToEcho/bus", Plain: "BenchmarkKeyToEcho/terminal",
 			Bar: "plain + 5 ms", Holds: func(ours, plain float64) bool { return ours <= plain+5*ms },
