@@ -39,7 +39,7 @@ func (c *Chat) invoke(ctx context.Context, line string, async bool) (events.Invo
 		To: string(c.session), Name: name, RawArgs: args, Surface: c.cfg.Surface, Async: async,
 	})
 	if errors.Is(err, events.ErrOf(events.CodeUnknownCommand)) {
-		return v, errors.New(unknownCommand(line))
+		return c.invokePackage(ctx, line, async)
 	}
 	return v, err
 }
@@ -66,8 +66,8 @@ func (c *Chat) GiveAsync(ctx context.Context, line string) error {
 	c.mu.Lock()
 	c.given[id] = name
 	c.mu.Unlock()
-	_, err := c.invoke(client.WithCommandID(ctx, id), line, true)
-	if err != nil && !errors.Is(err, events.ErrOf(events.CodeTimeout)) {
+	v, err := c.invoke(client.WithCommandID(ctx, id), line, true)
+	if v.Invocation == "" && !errors.Is(err, events.ErrOf(events.CodeTimeout)) { // no outcome will be told
 		c.mu.Lock()
 		delete(c.given, id)
 		c.mu.Unlock()
@@ -126,6 +126,9 @@ func (c *Chat) Help(ctx context.Context) string {
 		if item.Handler != "" {
 			fmt.Fprintf(&b, "%-9s %s (%s)\n", "/"+string(item.Name), termtext.Visible(item.Help), item.Handler)
 		}
+	}
+	for _, cmd := range c.packageCommands(ctx) {
+		fmt.Fprintf(&b, "%-9s %s (package)\n", "/"+cmd.Name, termtext.Visible(cmd.Help))
 	}
 	if err != nil {
 		b.WriteString("more may be there: the bus does not say now\n")

@@ -18,6 +18,7 @@ func addTool(t *testing.T, op *client.Conn) events.Package {
 	p := events.Package{
 		Key: setup.KeyOf("Tool", "example.org/tool"), Name: "Tool", Version: "1", Source: "example.org/tool", Dir: "/srv/tool",
 		Files: files, Revision: setup.ContentRevision(files), Setup: &events.PackageSetup{Command: []string{"bin/setup", "--all"}, TimeoutMS: 60_000},
+		Commands: []events.PackageCommand{{Name: "tool", Help: "do it", Target: "local", Command: []string{"tool", "--now"}}},
 	}
 	if _, err := op.AddPackage(t.Context(), p, false); err != nil {
 		t.Fatal(err)
@@ -77,5 +78,36 @@ func TestAGatewayAlonePlansButDoesNotConsent(t *testing.T) {
 		if _, err := c.Setup(t.Context(), text); events.CodeOf(err) != code {
 			t.Errorf("/setup %s: %v", text, err)
 		}
+	}
+}
+
+func TestASlashCommandOfAPackageStartsItsCommand(t *testing.T) {
+	t.Parallel()
+	n := bus(t, node.Config{})
+	runner(t, n)
+	op := connect(t, n, "operator", events.RoleOperator)
+	addTool(t, op)
+	early := chat(t, gateway.Config{Conn: connect(t, n, "cli", events.RoleGateway), Operator: op, Key: "early", Target: "local"}, newFront())
+	if _, err := op.EnablePackages(t.Context(), "Tool"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := early.Give(t.Context(), "/tool x"); err == nil || !strings.Contains(err.Error(), "no command") {
+		t.Errorf("before it is in effect: %v", err)
+	}
+	c := chat(t, gateway.Config{Conn: connect(t, n, "cli2", events.RoleGateway), Operator: op, Key: "k", Target: "local"}, newFront())
+	said, err := c.Give(t.Context(), "/tool a b")
+	if err != nil || !strings.HasPrefix(said, "/tool is job ") {
+		t.Fatalf("it says %q, %v", said, err)
+	}
+	if !strings.Contains(c.Help(t.Context()), "/tool     do it (package)") {
+		t.Errorf("help is %s", c.Help(t.Context()))
+	}
+	v, err := op.Show(t.Context(), "k")
+	if err != nil || len(v.Execs) != 1 || strings.Join(v.Execs[0].Argv, "|") != "tool|--now|a b" {
+		t.Errorf("execs are %+v, %v", v.Execs, err)
+	}
+	alone := chat(t, gateway.Config{Conn: connect(t, n, "cli3", events.RoleGateway), Key: "alone", Target: "local"}, newFront())
+	if _, err := alone.Give(t.Context(), "/tool"); events.CodeOf(err) != events.CodeForbidden {
+		t.Errorf("without an operator: %v", err)
 	}
 }
