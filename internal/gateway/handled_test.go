@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"keryx/client"
 	"keryx/events"
@@ -49,12 +50,19 @@ func commands(t *testing.T, n *node.Node) {
 		client.Command{CommandSpec: spec("hidden", "elsewhere"), Run: func(context.Context, client.Invocation) (string, error) { return "", nil }},
 	)
 	op := connect(t, n, "looker", events.RoleOperator)
-	f := newFront() // for its patience
-	f.until(t, "the handler to be there", func([]string, gateway.State) bool {
+	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for {
 		all, err := op.SlashCommands(t.Context(), "pipe")
-		f.note("looked")
-		return err == nil && len(all) > len(events.GatewayCommands())
-	})
+		if err == nil && len(all) > len(events.GatewayCommands()) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the handler is not there: %v, %v", all, err)
+		}
+	}
 }
 
 func TestAHandlersCommandsAreGivenInAPipe(t *testing.T) {
@@ -86,7 +94,7 @@ func TestTheOutcomeOfAnAsyncCommandIsToldToWhoGaveItAlone(t *testing.T) {
 	commands(t, n)
 	mine, theirs := newFront(), newFront()
 	a := chat(t, gateway.Config{Conn: connect(t, n, "cli", events.RoleGateway), Key: "k", Surface: "terminal"}, mine)
-	b := chat(t, gateway.Config{Conn: connect(t, n, "web", events.RoleGateway), Key: "k", Surface: "web"}, theirs)
+	b := chat(t, gateway.Config{Conn: connect(t, n, "web", events.RoleOperator), Key: "k", Surface: "web"}, theirs)
 	for _, line := range []string{"/shout hello", "/fail"} {
 		if err := a.GiveAsync(t.Context(), line); err != nil {
 			t.Fatal(err)

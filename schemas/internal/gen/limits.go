@@ -102,7 +102,7 @@ func limitText(structure, name string, s object) {
 		s["maxLength"] = 1024
 	case slices.Contains(lines, name):
 		s["maxLength"] = 4096
-	case name == "surfaces", name == "help":
+	case strings.HasPrefix(structure, "Command") && (name == "surfaces" || name == "help"):
 		s["maxLength"] = 256
 	case structure == "FindSession":
 		s["minLength"], s["maxLength"] = 1, 1024
