@@ -161,6 +161,16 @@ func TestEveryCommandOfTheCatalogueHasAMethodThatSendsItAsItsSchemaWants(t *test
 			_, err := conn.RegisterTarget(ctx, events.TargetSpec{Name: "local", Kind: "terminal"}, fence)
 			return err
 		},
+		"register handler": func() error { return conn.RegisterHandler(ctx, events.RegisterHandler{LeaseFence: fence}) },
+		"answer command": func() error {
+			return conn.AnswerCommand(ctx, events.AnswerCommand{Invocation: events.CommandID(events.NewID())})
+		},
+		"invoke": func() error {
+			_, err := conn.Invoke(ctx, events.InvokeCommand{To: "k", Name: "n", Surface: "terminal"})
+			return err
+		},
+		"invocation": func() error { _, err := conn.Invocation(ctx, id, events.CommandID(events.NewID())); return err },
+		"slash":      func() error { _, err := conn.SlashCommands(ctx, "terminal"); return err },
 		"record gateway": func() error {
 			return conn.RecordGateway(ctx, events.RecordGateway{Account: "bot", Fence: fence, Dropped: &events.GatewayDropped{Account: "bot", Reason: "r"}})
 		},

@@ -160,7 +160,7 @@ func (h *handler) declare(ctx context.Context, fence events.Fence) error {
 	for _, c := range h.cfg.Commands {
 		d.Commands = append(d.Commands, c.CommandSpec)
 	}
-	return h.conn.Do(ctx, events.CmdHandlerRegister, d, nil)
+	return h.conn.RegisterHandler(ctx, d)
 }
 
 func (h *handler) whileHeld(ctx context.Context, held *Held) {
@@ -220,10 +220,10 @@ func (h *handler) invoke(ctx context.Context, o events.InvokeOrder) error {
 	a.Reply, a.Error = h.run(ctx, o)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
 	defer cancel()
-	err := h.conn.Do(ctx, events.CmdCommandAnswer, a, nil)
+	err := h.conn.AnswerCommand(ctx, a)
 	if errors.Is(err, events.ErrOf(events.CodeTooLarge)) {
 		a.Reply, a.Error = "", events.Errorf(events.CodeHandlerFailed, "it was carried out, but its reply was not taken: %v", err)
-		err = h.conn.Do(ctx, events.CmdCommandAnswer, a, nil)
+		err = h.conn.AnswerCommand(ctx, a)
 	}
 	return err
 }
@@ -259,4 +259,17 @@ func outcome[A any](log *slog.Logger, run func() (A, error)) (a A, failed *event
 		return a, failed
 	}
 	return a, events.Errorf(events.CodeHandlerFailed, "%v", err)
+}
+
+// RegisterHandler says which slash commands this instance carries out, under its lease.
+// [Conn.ServeHandler] does it for handlers that need nothing special.
+func (c *Conn) RegisterHandler(ctx context.Context, r events.RegisterHandler) error {
+	r.Instance = c.cfg.Instance
+	return c.Do(ctx, events.CmdHandlerRegister, r, nil)
+}
+
+// AnswerCommand tells the outcome of a slash command that was given to this instance.
+func (c *Conn) AnswerCommand(ctx context.Context, a events.AnswerCommand) error {
+	a.Instance = c.cfg.Instance
+	return c.Do(ctx, events.CmdCommandAnswer, a, nil)
 }

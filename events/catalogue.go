@@ -52,6 +52,7 @@ func Catalogue() []Entry {
 func allCommands() []Entry {
 	return slices.Concat(commandEntries(), packageCommands(), gatewayCommands(), deadCommands())
 }
+
 func eventEntries() []Entry {
 	return []Entry{
 		event[SessionRegistered](TypeSessionRegistered),

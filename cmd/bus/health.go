@@ -8,6 +8,6 @@ import (
 
 func newHealth(g *global) *cobra.Command {
 	return run.NewHealth("  bus health\n  bus health --dir /var/lib/keryx", func() (string, error) {
-		return run.RunFileURL(g.bus.Dir)
+		return run.FileURL(g.bus.Dir)
 	}, nil)
 }

@@ -130,10 +130,14 @@ func TestFactsAreBounded(t *testing.T) {
 func TestStandingSaysWhatWouldMoveItOn(t *testing.T) {
 	t.Parallel()
 	turn := &events.TurnView{Turn: "T", Session: "S", Host: "h", State: events.TurnRunning}
-	waiting := events.SessionView{SessionSummary: events.SessionSummary{Session: "S", Pending: 2, WaitingFor: "a host to attach", WantedHosts: []events.PrincipalName{"a", "b"}},
-		Queue: []events.ItemView{{Receipt: "R1", State: events.StateQueued}, {Receipt: "R2", State: events.StateQueued}}}
-	running := events.SessionView{SessionSummary: events.SessionSummary{Session: "S", WaitingFor: "turn T to end"}, Running: turn,
-		Execs: []events.ExecView{{Exec: "E", Executor: "x", Target: "t", Started: true, PID: 7}, {Exec: "E2", Executor: "x", Target: "t"}}}
+	waiting := events.SessionView{
+		SessionSummary: events.SessionSummary{Session: "S", Pending: 2, WaitingFor: "a host to attach", WantedHosts: []events.PrincipalName{"a", "b"}},
+		Queue:          []events.ItemView{{Receipt: "R1", State: events.StateQueued}, {Receipt: "R2", State: events.StateQueued}},
+	}
+	running := events.SessionView{
+		SessionSummary: events.SessionSummary{Session: "S", WaitingFor: "turn T to end"}, Running: turn,
+		Execs: []events.ExecView{{Exec: "E", Executor: "x", Target: "t", Started: true, PID: 7}, {Exec: "E2", Executor: "x", Target: "t"}},
+	}
 	for _, c := range []struct {
 		name  string
 		got   explain.Standing

@@ -107,11 +107,15 @@ func Exec(id events.ExecID, v events.SessionView) Standing {
 		switch {
 		case e.Exec != id:
 		case !e.Started:
-			return Standing{State: "requested", WaitsFor: fmt.Sprintf("%s to start it in %s", e.Executor, e.Target),
-				Unblock: []string{"the executor " + string(e.Executor) + " is there and holds " + string(e.Target) + ": bus targets, bus leases"}}
+			return Standing{
+				State: "requested", WaitsFor: fmt.Sprintf("%s to start it in %s", e.Executor, e.Target),
+				Unblock: []string{"the executor " + string(e.Executor) + " is there and holds " + string(e.Target) + ": bus targets, bus leases"},
+			}
 		default:
-			return Standing{State: "running", WaitsFor: fmt.Sprintf("process %d to end", e.PID),
-				Unblock: []string{"bus kill " + string(v.Session) + " " + string(id)}}
+			return Standing{
+				State: "running", WaitsFor: fmt.Sprintf("process %d to end", e.PID),
+				Unblock: []string{"bus kill " + string(v.Session) + " " + string(id)},
+			}
 		}
 	}
 	return Standing{State: "ended"}

@@ -65,8 +65,8 @@ func HealthOf(program string) *cobra.Command {
 	})
 }
 
-// RunFileURL returns the URL that a bus has left in its directory.
-func RunFileURL(dir string) (string, error) {
+// FileURL returns the URL that a bus has left in its directory.
+func FileURL(dir string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "run", "http"))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", events.Errorf(events.CodeUnavailable, "no bus with --http runs on %s", dir)

@@ -93,7 +93,7 @@ func (i *inbox) link(ctx context.Context, m platform.Incoming, code string) erro
 	i.courier.mu.Lock()
 	i.courier.ledger.received.add(messageID{m.Place.Chat, m.Message})
 	i.courier.mu.Unlock()
-	i.courier.say(saying{id: "link-" + events.NewID(), place: m.Place, text: answer, session: session})
+	i.courier.say(saying{id: "link-" + events.NewID(), place: m.Place, text: answer, session: session}) //nolint:contextcheck // the courier outlives who gives it something to say
 	return nil
 }
 

@@ -196,7 +196,7 @@ func (t *tenure) take(ctx context.Context, rec events.Record) error {
 			}
 			s.place = place
 		}
-		t.courier.say(s)
+		t.courier.say(s) //nolint:contextcheck // the courier outlives who gives it something to say
 	}
 	t.mu.Lock() // after what it asks for is in the courier's book
 	defer t.mu.Unlock()

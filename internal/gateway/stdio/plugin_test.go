@@ -110,6 +110,7 @@ func (s *side) read(t *testing.T) line {
 
 // Say implements platformtest.Side.
 func (s *side) Say(t *testing.T, m platform.Incoming) (taken, again bool) {
+	t.Helper()
 	s.meet(t)
 	s.write(t, line{"type": "message", "id": m.Message, "chat": m.Place.Chat, "thread": m.Place.Thread, "user": m.User, "text": m.Text})
 	l := s.read(t)
@@ -118,6 +119,7 @@ func (s *side) Say(t *testing.T, m platform.Incoming) (taken, again bool) {
 
 // Next implements platformtest.Side.
 func (s *side) Next(t *testing.T, a platformtest.Answer) platform.Outgoing {
+	t.Helper()
 	s.meet(t)
 	l := s.read(t)
 	text := func(name string) string { v, _ := l[name].(string); return v }
@@ -138,7 +140,7 @@ func (s *side) Next(t *testing.T, a platformtest.Answer) platform.Outgoing {
 
 func start(t *testing.T) (platform.Platform, platformtest.Side) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kx") // short enough for a socket
+	dir, err := os.MkdirTemp("", "kx") //nolint:usetesting // the test's own directory is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

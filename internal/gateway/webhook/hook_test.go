@@ -86,6 +86,7 @@ func newHook(t *testing.T, cfg webhook.Config) *webhook.Hook {
 }
 
 func (s *side) reply(t *testing.T, w http.ResponseWriter, r *http.Request) {
+	t.Helper()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		t.Error(err)
@@ -119,6 +120,7 @@ func (s *side) reply(t *testing.T, w http.ResponseWriter, r *http.Request) {
 
 // Say implements platformtest.Side.
 func (s *side) Say(t *testing.T, m platform.Incoming) (taken, again bool) {
+	t.Helper()
 	body, err := json.Marshal(map[string]string{"chat": m.Place.Chat, "thread": m.Place.Thread, "user": m.User, "text": m.Text})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +233,11 @@ func served(t *testing.T, s *side) {
 func TestCase_I3_AnEmptyOrShortSecretIsRefusedAtConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []webhook.Config{
-		{}, {Secrets: []string{""}}, {Secrets: []string{"whsec_"}}, {GitHubSecrets: []string{""}}, {GitHubSecrets: []string{"short"}},
+		{},
+		{Secrets: []string{""}},
+		{Secrets: []string{"whsec_"}},
+		{GitHubSecrets: []string{""}},
+		{GitHubSecrets: []string{"short"}},
 		{Secrets: []string{secret}, Reply: webhook.Endpoint{URL: "https://example.org"}},
 	} {
 		cfg.Account = "bot"
