@@ -21,7 +21,7 @@ import (
 
 // serve runs an executor until the test ends or stop is called, which returns what Run
 // returned.
-func serve(t *testing.T, b *memoryBus, cfg execution.Config) (stop func() error) {
+func serve(t *testing.T, b execution.Bus, cfg execution.Config) (stop func() error) {
 	t.Helper()
 	if cfg.Target.Name == "" {
 		cfg.Target.Name = "local"

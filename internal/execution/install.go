@@ -34,8 +34,8 @@ func (i *install) cancel() { i.once.Do(func() { close(i.cancelled) }) }
 // setupPath is where a setup's programs are looked up.
 const setupPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// do runs the setup and reports its end. What it made is taken away unless the bus says
-// that it counts.
+// do runs the setup and reports its end. What it made is taken away when the bus says that
+// it does not count; when nobody knows, the next start of the executor looks at the log.
 func (i *install) do(ctx context.Context) {
 	x := i.installer
 	log := x.service.cfg.Logger.With("run", i.plan.Run, "package", i.plan.Key)
@@ -51,15 +51,15 @@ func (i *install) do(ctx context.Context) {
 	if place != nil {
 		err = place.clear()
 	}
-	keep := x.report(ctx, r)
+	what := x.report(ctx, r)
 	if place != nil {
-		err = errors.Join(err, place.close(keep))
+		err = errors.Join(err, place.close(what))
 	}
 	signal(x.changed)
 	if err != nil {
 		log.Error("tidy up after a setup", "error", err)
 	}
-	log.Info("setup ended", "kept", keep, "code", r.Code)
+	log.Info("setup ended", "kept", what == fateKeep, "code", r.Code)
 }
 
 // reasonOf says why a run failed.

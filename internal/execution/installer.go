@@ -111,17 +111,34 @@ func (x *installer) stopTarget(name events.TargetName) {
 	}
 }
 
-// report tells the end of a run until it is answered, and whether its result counts.
-func (x *installer) report(ctx context.Context, r events.ReportSetupEnded) (keep bool) {
+// fate is what becomes of what a run has made.
+type fate int
+
+const (
+	fateDiscard fate = iota // the bus does not count it
+	fateKeep                // the bus has it on record
+	fateUnknown             // the bus did not say: it may have it on record
+)
+
+// report tells the end of a run until it is answered, and what becomes of its result.
+func (x *installer) report(ctx context.Context, r events.ReportSetupEnded) fate {
 	s := x.service
 	r.Instance = s.bus.Instance()
 	ctx, cancel := context.WithTimeout(ctx, reportFor)
 	defer cancel()
 	var verdict events.SetupVerdict
-	if err := insist(ctx, s.bus, s.cfg.Logger, events.CmdSetupReportEnded, r, &verdict); err != nil {
+	err := insist(ctx, s.bus, s.cfg.Logger, events.CmdSetupReportEnded, r, &verdict)
+	if err != nil {
 		s.cfg.Logger.Error("report the end of a setup", "run", r.Run, "error", err)
 	}
-	return verdict.Keep
+	_, refused := errors.AsType[*events.Error](err)
+	switch {
+	case err == nil && verdict.Keep:
+		return fateKeep
+	case err == nil || refused && !errors.Is(err, events.ErrOf(events.CodeTimeout)):
+		return fateDiscard
+	}
+	return fateUnknown
 }
 
 // reporter tells the progress of a run, not too often: what is newer takes the place of

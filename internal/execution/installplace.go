@@ -47,7 +47,7 @@ func (x *installer) prepare(ctx context.Context, plan events.SetupPlan) (*instal
 		account: x.accountFor(plan.Target),
 	}
 	if err := p.make(ctx); err != nil {
-		return nil, errors.Join(err, p.close(false))
+		return nil, errors.Join(err, p.close(fateDiscard))
 	}
 	return p, nil
 }
@@ -146,14 +146,16 @@ func (p *installPlace) complete() (string, error) {
 // clear takes away what only the run needed.
 func (p *installPlace) clear() error { return removeTree(p.work) }
 
-// close keeps the result or takes it away, and unlocks the package.
-func (p *installPlace) close(keep bool) error {
+// close keeps the result or takes it away, and unlocks the package. What may be on record
+// stays, and is not made current by guess.
+func (p *installPlace) close(what fate) error {
 	var err error
 	if p.lock != nil {
 		err = removeTree(p.out())
-		if keep {
+		switch what {
+		case fateKeep:
 			err = errors.Join(err, pointTo(p.pack, string(p.run)))
-		} else {
+		case fateDiscard:
 			err = errors.Join(err, removeTree(p.done()))
 		}
 		err = errors.Join(err, p.lock.Close())
