@@ -31,11 +31,10 @@ func spoolBytes(t *testing.T, dir string) (sizes []int64) {
 func TestASpoolStaysSmallOnAFullFilesystem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		free int64
-		most int64
+		free, most, dropped int64
 	}{
-		"a full one":         {0, 1 << 20},
-		"one with room left": {1 << 40, 8 << 20},
+		"a full one":         {0, 1 << 20, 1 << 20},
+		"one with room left": {1 << 40, 8 << 20, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,8 +57,9 @@ func TestASpoolStaysSmallOnAFullFilesystem(t *testing.T) {
 			if largest > c.most || largest < c.most/2 {
 				t.Errorf("the spool had %d bytes, want up to %d", largest, c.most)
 			}
-			// The command was slowed down: nothing is lost but what the bus pushes out.
-			if s := got.Streams[0]; s.Bytes != 30_000_000 || s.MissingBytes != 0 || s.SHA256 != sum(strings.Repeat("\x00", 30_000_000)) {
+			// The command was slowed down: nothing is lost but what a server that is flooded
+			// drops, and a small spool no longer has.
+			if s := got.Streams[0]; s.Bytes != 30_000_000 || s.MissingBytes > c.dropped || s.SHA256 != sum(strings.Repeat("\x00", 30_000_000)) {
 				t.Errorf("stdout is %+v", s)
 			}
 		})
