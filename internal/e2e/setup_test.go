@@ -223,7 +223,7 @@ func (s *setups) rounds(mark string) {
 			s.t.Fatal(err)
 		}
 		end := s.ended(run)
-		if end.State != events.SetupStateCancelled || s.view().Installed != nil {
+		if v := s.view(); end.State != events.SetupStateCancelled || v.Installed != nil || v.Enabled {
 			s.t.Fatalf("round %d of %d: the run is %+v", i, n, end)
 		}
 	}
