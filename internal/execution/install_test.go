@@ -115,3 +115,27 @@ func (b *installBus) order(plan events.SetupPlan) {
 		b.t.Fatal(err)
 	}
 }
+
+func TestAPlanOfAnotherPlaceIsNotRun(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*events.SetupPlan){
+		"profile":  func(p *events.SetupPlan) { p.Profile = "other" },
+		"home":     func(p *events.SetupPlan) { p.Home = "/elsewhere" },
+		"executor": func(p *events.SetupPlan) { p.Executor = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &installBus{memoryBus: newBus(t), ended: func(any) error { return nil }, reports: make(chan events.ReportSetupEnded, 1)}
+			home := t.TempDir()
+			serve(t, b, execution.Config{Home: home})
+			b.until("a registration", func() bool { return b.target != nil })
+			plan := planOf(t, home)
+			change(&plan)
+			plan.Revision = setup.PlanRevision(plan)
+			b.order(plan)
+			if r := <-b.reports; r.Code != events.CodeRevisionChanged || r.End != nil {
+				t.Errorf("the report is %+v", r)
+			}
+		})
+	}
+}

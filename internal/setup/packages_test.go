@@ -122,3 +122,14 @@ func TestARemovedPackageIsGoneWithItsConsent(t *testing.T) {
 		t.Errorf("after a removal the next run is %s", b.State)
 	}
 }
+
+func TestDefaultEnabledEnablesWhatIsAddedAndRunsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := packageOf("Tool", "example.org/a", "a1")
+	p.DefaultEnabled = true
+	w.must(w.state.Add(events.AddPackage{Package: p}))
+	if v := w.view(p); !v.Enabled || v.Run != nil || v.Installed != nil || len(w.log) != 1 {
+		t.Errorf("the package is %+v after %d events", v, len(w.log))
+	}
+}
